@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies that survive memory which has gone away: the handler and the copy (see guard.h).
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <pthread.h>
+
+#include "guard.h"
+
+/*
+ * Where to go on after a fault; NULL outside a guarded copy. initial-exec, because a dynamic TLS access may
+ * allocate, which a signal handler must not.
+ */
+static __thread void **volatile guard_resume __attribute__((tls_model("initial-exec")));
+
+static struct sigaction old_segv, old_bus;
+static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+chain(const struct sigaction *old, int sig, siginfo_t *info, void *uc)
+{
+	if (old->sa_flags & SA_SIGINFO) {
+		old->sa_sigaction(sig, info, uc);
+		return;
+	}
+	if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
+		old->sa_handler(sig);
+		return;
+	}
+	/* The default action: with it restored, returning repeats the fault and the kernel ends the process. */
+	signal(sig, SIG_DFL);
+	/* Sent by kill(2) or raise(3), nothing would repeat it. */
+	if (info->si_code <= 0)
+		raise(sig);
+}
+
+static void
+on_fault(int sig, siginfo_t *info, void *uc)
+{
+	void **resume = guard_resume;
+
+	if (resume != NULL && info->si_code > 0) {
+		sigset_t set;
+
+		guard_resume = NULL;
+		/* We do not return from the handler, so the signal has to be let in again by hand. */
+		sigemptyset(&set);
+		sigaddset(&set, sig);
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+		__builtin_longjmp(resume, 1);
+	}
+	chain(sig == SIGSEGV ? &old_segv : &old_bus, sig, info, uc);
+}
+
+static int
+install_one(int sig, struct sigaction *old)
+{
+	struct sigaction sa = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction cur;
+
+	if (sigaction(sig, NULL, &cur) < 0)
+		return -errno;
+	if ((cur.sa_flags & SA_SIGINFO) && cur.sa_sigaction == on_fault)
+		return 0;
+	sigemptyset(&sa.sa_mask);
+	*old = cur;
+	return sigaction(sig, &sa, NULL) < 0 ? -errno : 0;
+}
+
+int
+vrb_guard_install(void)
+{
+	int rc;
+
+	pthread_mutex_lock(&install_lock);
+	rc = install_one(SIGSEGV, &old_segv);
+	if (rc == 0)
+		rc = install_one(SIGBUS, &old_bus);
+	pthread_mutex_unlock(&install_lock);
+	return rc;
+}
+
+/*
+ * __builtin_setjmp stores three words and has no call, which is what makes a guard for every packet affordable.
+ * It may not be inlined into a caller that the compiler could reorder around it.
+ */
+__attribute__((noinline)) int
+vrb_guard_copy(void *dst, const void *src, size_t n)
+{
+	void *buf[5];
+
+	if (__builtin_setjmp(buf) != 0)
+		return -EFAULT;
+	guard_resume = buf;
+	__asm__ volatile("" ::: "memory");
+	memcpy(dst, src, n);
+	__asm__ volatile("" ::: "memory");
+	guard_resume = NULL;
+	return 0;
+}
