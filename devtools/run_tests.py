@@ -74,7 +74,7 @@ def say(text):
 
 
 def quiet(*command):
-    """Runs a tool whose output is of interest when it fails, or when it warns. True when it went."""
+    """Runs a tool of whose output only errors and warnings matter. True when it went well."""
     done = subprocess.run([str(a) for a in command], cwd=TOP, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:

@@ -7,8 +7,8 @@ from vrbtest import Failure, Site, arguments
 
 
 def show(server, client):
-    print("\n  in one process:   " + " ".join(server.argv[1:]))
-    print("  in another one:   " + " ".join(client.argv[1:]))
+    print("\n  in one process:  verbena " + " ".join(server.argv[1:]))
+    print("  in another one:  verbena " + " ".join(client.argv[1:]))
 
 
 def pingpong(site):

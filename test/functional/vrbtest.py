@@ -211,7 +211,7 @@ class Site:
 
 
 def sanitizer_environment(verbena):
-    """A shim with a sanitizer wants its runtime in front of everything, also in programs without."""
+    """A shim with a sanitizer wants its runtime in front of every program."""
     shim = verbena.parent.parent.parent / "lib/verbs/libibverbs.so.1"
     if not shim.exists():
         return {}
