@@ -169,13 +169,14 @@ class Site:
         env.update(extra or {})
         return env
 
-    def start(self, argv, options=(), env=None, name=None, verbena=True):
-        """Starts a program under `verbena run`, or as it is."""
+    def start(self, argv, options=(), env=None, name=None, verbena=True, before=()):
+        """Starts a program under `verbena run`, or as it is; before: such as taskset."""
         base = name or Path(str(argv[0])).name
         self.names[base] = self.names.get(base, 0) + 1
         unique = base if self.names[base] == 1 else f"{base}.{self.names[base]}"
         prefix = [self.command, "run", *options, "--"] if verbena else []
-        process = Process(self, unique, [*prefix, *argv], self.environment(env), self.folder)
+        process = Process(self, unique, [*before, *prefix, *argv], self.environment(env),
+                          self.folder)
         self.processes.append(process)
         return process
 
