@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of the NIC share.
+ *
+ *   vrb_nic.c         open, close, query, resolve, fork
+ *   vrb_port.c        the lower port
+ *   vrb_poller.c      rounds of the engine by the program's threads
+ *   vrb_background.c  the thread that runs the engine when the program does not; how it sleeps and who wakes it
+ */
+#ifndef VRB_NIC_PRIVATE_H
+#define VRB_NIC_PRIVATE_H
+
+#include <pthread.h>
+
+#include <rte_lcore.h>
+
+#include "vrb_baton.h"
+#include "vrb_clock.h"
+#include "vrb_nic.h"
+#include "vrb_port.h"
+
+#define VRB_BURST 32
+
+/** What the background thread does. */
+enum vrb_background {
+	VRB_BG_AWAKE,  /* it runs rounds, or is about to look again */
+	VRB_BG_NAPS,   /* the program polls continuously; looks again after VRB_NAP_MAX at the latest */
+	VRB_BG_SLEEPS, /* until a frame arrives, sleep_until, or somebody wakes it. Set under the baton. */
+};
+
+struct vrb_nic {
+	/* Written at open. */
+	struct vrb_engine *engine;
+	unsigned int lcore;          /* lcore id of whoever holds the baton: its mempool caches */
+	_Atomic bool forked;
+	struct vrb_clock clock;
+	struct vrb_port port;
+	const struct vrb_engine_ops *ops;
+	void *ctx;
+	bool icrc;
+	int epfd;
+	int bell;                    /* eventfd that wakes the background thread */
+	pthread_t thread;
+	bool thread_runs;
+	struct vrb_nic *next;        /* all NICs of the process, for fork */
+
+	struct vrb_baton baton;
+
+	/* Under the baton. */
+	struct {
+		struct rte_mbuf *refused[VRB_BURST]; /* what the port did not take, in order */
+		uint16_t first_refused, num_refused;
+		uint16_t kicks;
+		unsigned int saved_lcore; /* of the holder, between vrb_nic_lock() and vrb_nic_unlock() */
+		uint64_t rx_foreign;      /* frames that were not RoCE */
+	} run __rte_cache_aligned;
+
+	/* Calls of the program's threads: how the background thread knows that they poll. */
+	_Atomic uint32_t calls __rte_cache_aligned;
+
+	/* The background thread's, read by the others. */
+	_Atomic uint32_t background __rte_cache_aligned; /* enum vrb_background */
+	_Atomic uint64_t sleep_until;
+	_Atomic bool stop;
+	/* The background thread's alone. */
+	struct {
+		uint64_t window_start;   /* when the calls were counted the last time */
+		uint32_t window_calls;
+		uint32_t nap_us;
+		uint64_t active;         /* the last round that had something to do */
+		uint32_t spin_ns;        /* how long it looks for frames before it sleeps */
+		uint32_t spin_failures, spin_holdoff;
+	} bg __rte_cache_aligned;
+};
+
+static inline uint64_t
+vrb_now(const struct vrb_nic *nic)
+{
+	return vrb_clock_now(&nic->clock);
+}
+
+static inline bool
+vrb_is_forked(const struct vrb_nic *nic)
+{
+	return unlikely(atomic_load_explicit(&nic->forked, memory_order_relaxed));
+}
+
+/** Each pool's cache belongs to an lcore id, and the one id that the NIC uses to whoever holds the baton. */
+static inline unsigned int
+vrb_lcore_enter(const struct vrb_nic *nic)
+{
+	unsigned int old = RTE_PER_LCORE(_lcore_id);
+
+	RTE_PER_LCORE(_lcore_id) = nic->lcore;
+	return old;
+}
+
+static inline void
+vrb_lcore_leave(unsigned int old)
+{
+	RTE_PER_LCORE(_lcore_id) = old;
+}
+
+/* ---- rounds (vrb_poller.c); all under the baton ---- */
+
+/** Sends what there is, within bounds. @return whether nothing is left to be sent now */
+bool vrb_poller_tx(struct vrb_nic *nic, uint64_t now, unsigned int *sent);
+/** Receives one burst, and what the engine sent to itself. @return frames received */
+unsigned int vrb_poller_rx(struct vrb_nic *nic, uint64_t now);
+/** When the next round has to be, at the latest. */
+uint64_t vrb_poller_deadline(struct vrb_nic *nic);
+/** Frees the frames that the port has not taken. */
+void vrb_poller_drop(struct vrb_nic *nic);
+
+/* ---- the background thread (vrb_background.c) ---- */
+
+int vrb_background_start(struct vrb_nic *nic);
+void vrb_background_stop(struct vrb_nic *nic);
+/** Wakes it. */
+void vrb_background_wake(struct vrb_nic *nic);
+
+/* ---- neighbours of a kernel interface (vrb_neigh.c) ---- */
+
+/** The first address of each kind that the interface has; @p gid[0] all zero if it has no global one. */
+int vrb_neigh_addresses(unsigned int ifindex, const uint8_t mac[6], union vrb_gid gid[VRB_GIDS]);
+/** Whether @p gid is an address of the interface. */
+bool vrb_neigh_is_own(unsigned int ifindex, const union vrb_gid *gid);
+/** The MAC of the next hop towards @p dgid by way of the interface. @return 0, -ENETUNREACH, -ETIMEDOUT, -errno */
+int vrb_neigh_resolve(unsigned int ifindex, const union vrb_gid *dgid, uint8_t mac[6]);
+
+#endif

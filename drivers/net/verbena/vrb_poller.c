@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rounds of the engine, run by whoever holds the baton; here by the program's threads in passing.
+ *
+ * A round sends first and receives afterwards. While the program polls without a pause, what a round's receiving
+ * gives rise to (acknowledgements mostly) waits for the next round: the program sees its completion, and posts its answer, before
+ * they are made. That is right only as long as somebody comes back soon: the program, or the background thread after its nap.
+ */
+#include <rte_ethdev.h>
+
+#include "vrb_nic_private.h"
+
+/* Bursts that one round sends at most, so that a thread of the program is not kept for long. */
+#define TX_BURSTS 4
+/* A program that only posts receives in each of so many calls once: a power of two. */
+#define KICKS_PER_RX 8
+/* How often a thread that gives the baton back takes it again for the doorbells of others. */
+#define DOORBELL_ROUNDS 4
+
+static bool
+flush_refused(struct vrb_nic *nic)
+{
+	uint16_t n = nic->run.num_refused;
+	uint16_t sent = rte_eth_tx_burst(nic->port.id, 0, &nic->run.refused[nic->run.first_refused], n);
+
+	nic->run.first_refused += sent;
+	nic->run.num_refused -= sent;
+	return sent == n;
+}
+
+static void
+keep_refused(struct vrb_nic *nic, struct rte_mbuf **pkts, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++)
+		nic->run.refused[i] = pkts[i];
+	nic->run.first_refused = 0;
+	nic->run.num_refused = n;
+}
+
+bool
+vrb_poller_tx(struct vrb_nic *nic, uint64_t now, unsigned int *sent)
+{
+	struct rte_mbuf *pkts[VRB_BURST];
+
+	if (unlikely(nic->run.num_refused > 0) && !flush_refused(nic)) {
+		/* The port is full. Timers go on all the same. */
+		vrb_engine_tx(nic->engine, pkts, 0, now);
+		return false;
+	}
+	for (int i = 0; i < TX_BURSTS; i++) {
+		unsigned int n = vrb_engine_tx(nic->engine, pkts, VRB_BURST, now);
+		uint16_t took;
+
+		if (n == 0)
+			return true;
+		took = rte_eth_tx_burst(nic->port.id, 0, pkts, n);
+		*sent += took;
+		if (unlikely(took < n)) {
+			keep_refused(nic, &pkts[took], n - took);
+			return false;
+		}
+		if (n < VRB_BURST)
+			return true;
+	}
+	return false;
+}
+
+unsigned int
+vrb_poller_rx(struct vrb_nic *nic, uint64_t now)
+{
+	struct rte_mbuf *pkts[VRB_BURST];
+	unsigned int n = rte_eth_rx_burst(nic->port.id, 0, pkts, VRB_BURST);
+	unsigned int left = vrb_engine_rx(nic->engine, pkts, n, now);
+
+	if (unlikely(left > 0)) {
+		nic->run.rx_foreign += left;
+		rte_pktmbuf_free_bulk(pkts, left);
+	}
+	return n;
+}
+
+uint64_t
+vrb_poller_deadline(struct vrb_nic *nic)
+{
+	return nic->run.num_refused > 0 ? 0 : vrb_engine_deadline(nic->engine);
+}
+
+void
+vrb_poller_drop(struct vrb_nic *nic)
+{
+	rte_pktmbuf_free_bulk(&nic->run.refused[nic->run.first_refused], nic->run.num_refused);
+	nic->run.num_refused = 0;
+}
+
+/*
+ * Whether the background thread has to be woken for what the holder leaves behind. While it naps it comes back soon by
+ * itself. It goes to sleep under the baton, so a holder either comes before, and the thread has seen what it left, or
+ * sees that the thread sleeps.
+ */
+static bool
+must_wake(struct vrb_nic *nic)
+{
+	return atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_SLEEPS &&
+		vrb_poller_deadline(nic) <
+			atomic_load_explicit(&nic->sleep_until, memory_order_relaxed);
+}
+
+/* Gives the baton back, and takes it again as long as doorbells have been rung at it meanwhile (see vrb_baton.h). */
+static void
+give_back(struct vrb_nic *nic, unsigned int old_lcore)
+{
+	bool wake = must_wake(nic);
+
+	for (int i = 0;; i++) {
+		unsigned int sent = 0;
+
+		vrb_lcore_leave(old_lcore);
+		vrb_baton_release(&nic->baton);
+		if (likely(!vrb_engine_doorbell(nic->engine)))
+			break;
+		if (i == DOORBELL_ROUNDS) {
+			/* Enough done for others: the background thread goes on. */
+			wake = true;
+			break;
+		}
+		if (!vrb_baton_try(&nic->baton))
+			break;
+		old_lcore = vrb_lcore_enter(nic);
+		vrb_poller_tx(nic, vrb_now(nic), &sent);
+		wake = wake || must_wake(nic);
+	}
+	if (unlikely(wake))
+		vrb_background_wake(nic);
+}
+
+/* Counting is for the background thread, which wants to know roughly; threads may overwrite each other's count. */
+static inline void
+count_call(struct vrb_nic *nic)
+{
+	uint32_t n = atomic_load_explicit(&nic->calls, memory_order_relaxed);
+
+	atomic_store_explicit(&nic->calls, n + 1, memory_order_relaxed);
+}
+
+void
+vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
+{
+	unsigned int old_lcore, sent = 0;
+	uint64_t now;
+
+	if (vrb_is_forked(nic))
+		return;
+	count_call(nic);
+	if (likely(vrb_baton_try(&nic->baton))) {
+		vrb_engine_schedule(qp);
+	} else {
+		vrb_engine_ring(qp);
+		rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+		if (!vrb_baton_try(&nic->baton))
+			return; /* its holder sees the doorbell */
+	}
+	old_lcore = vrb_lcore_enter(nic);
+	now = vrb_now(nic);
+	vrb_poller_tx(nic, now, &sent);
+	if (unlikely((++nic->run.kicks & (KICKS_PER_RX - 1)) == 0))
+		vrb_poller_rx(nic, now);
+	give_back(nic, old_lcore);
+}
+
+void
+vrb_nic_progress(struct vrb_nic *nic)
+{
+	unsigned int old_lcore, sent = 0;
+	uint64_t now;
+
+	if (vrb_is_forked(nic))
+		return;
+	count_call(nic);
+	if (!vrb_baton_try(&nic->baton))
+		return;
+	old_lcore = vrb_lcore_enter(nic);
+	now = vrb_now(nic);
+	vrb_poller_tx(nic, now, &sent);
+	if (vrb_poller_rx(nic, now) > 0 &&
+		atomic_load_explicit(&nic->background, memory_order_relaxed) != VRB_BG_NAPS)
+		vrb_poller_tx(nic, now, &sent);
+	give_back(nic, old_lcore);
+}
+
+void
+vrb_nic_lock(struct vrb_nic *nic)
+{
+	if (vrb_is_forked(nic))
+		return;
+	vrb_baton_lock(&nic->baton);
+	nic->run.saved_lcore = vrb_lcore_enter(nic);
+}
+
+void
+vrb_nic_unlock(struct vrb_nic *nic)
+{
+	unsigned int sent = 0;
+	bool naps;
+
+	if (vrb_is_forked(nic))
+		return;
+	if (vrb_engine_doorbell(nic->engine) || vrb_poller_deadline(nic) == 0)
+		vrb_poller_tx(nic, vrb_now(nic), &sent);
+	naps = atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_NAPS;
+	give_back(nic, nic->run.saved_lcore);
+	/* Who makes a control call does not just poll: it may have armed a CQ in order to sleep until it is notified. */
+	if (naps)
+		vrb_background_wake(nic);
+}
