@@ -43,8 +43,8 @@
 #include <rte_ethdev.h>
 #include <rte_pause.h>
 
-#include "vrb_eal.h"
 #include "vrb_nic_private.h"
+#include "vrb_thread.h"
 
 /* The program polls continuously if so many nanoseconds pass from call to call on average, over a window at least so long. */
 #define CALL_NS UINT64_C(2000)

@@ -3,8 +3,6 @@
  * Starting DPDK's EAL inside a program that knows nothing of it (see vrb_eal.h).
  */
 #include <errno.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +18,7 @@
 
 #include "vrb_eal.h"
 #include "vrb_eal_libc.h"
+#include "vrb_thread.h"
 
 /* Megabytes of address space for mempools and rings. Pages that are not used cost nothing. */
 #define EAL_MEMORY "192"
@@ -37,7 +36,6 @@ static char last_error[200];
 
 struct eal_start {
 	const char *args;
-	char cpus[1024];    /* argument of --lcores */
 	int argc;
 	char *argv[EAL_MAX_ARGS];
 	char *words;        /* what argv points into */
@@ -78,77 +76,17 @@ vrb_eal_clear_error(void)
 	pthread_mutex_unlock(&error_lock);
 }
 
-int
-vrb_thread_create(pthread_t *thread, const char *name, void *(*fn)(void *), void *arg)
-{
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	/* Faults of guarded copies have to reach their handler. */
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(thread, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc == 0)
-		pthread_setname_np(*thread, name);
-	return -rc;
-}
-
-/*
- * One lcore that may run on all CPUs of the caller: "0@(0-3,8)". EAL gives its control threads what no lcore
- * has, and if nothing is left, what the main lcore has: that is all of them.
- */
-static int
-list_cpus(char *buf, size_t len)
-{
-	cpu_set_t *set;
-	size_t size = 0;
-	int n = 0, max, used;
-
-	/* The kernel refuses a set smaller than its own. */
-	for (max = 1024; (set = CPU_ALLOC(max)) != NULL; max *= 2) {
-		size = CPU_ALLOC_SIZE(max);
-		if (sched_getaffinity(0, size, set) == 0)
-			break;
-		CPU_FREE(set);
-		if (errno != EINVAL || max > 1 << 20)
-			return -errno;
-	}
-	if (set == NULL)
-		return -ENOMEM;
-	used = snprintf(buf, len, "--lcores=0@(");
-	for (int cpu = 0; cpu < max && cpu < CPU_SETSIZE; cpu++) {
-		int end = cpu;
-
-		if (!CPU_ISSET_S(cpu, size, set))
-			continue;
-		while (end + 1 < max && end + 1 < CPU_SETSIZE && CPU_ISSET_S(end + 1, size, set))
-			end++;
-		if ((size_t)used + 16 >= len)
-			break;
-		used += snprintf(buf + used, len - used, "%s%d-%d", n++ ? "," : "", cpu, end);
-		cpu = end;
-	}
-	snprintf(buf + used, len - used, ")");
-	CPU_FREE(set);
-	return n > 0 ? 0 : -EINVAL;
-}
-
 static int
 make_args(struct eal_start *s)
 {
 	static const char *const ours[] = { "verbena", "--no-huge", "--no-shconf", "--no-pci",
-		"--no-telemetry", "--iova-mode=va", "-m", EAL_MEMORY };
+		"--no-telemetry", "--iova-mode=va", "-m", EAL_MEMORY,
+		/* One lcore; on which CPU it says it is does not matter, since EAL binds no thread (vrb_eal_libc.h). */
+		"--lcores=0@0" };
 	char *save = NULL;
-	int rc = list_cpus(s->cpus, sizeof(s->cpus));
 
-	if (rc < 0)
-		return rc;
 	for (size_t i = 0; i < RTE_DIM(ours); i++)
 		s->argv[s->argc++] = (char *)(uintptr_t)ours[i];
-	s->argv[s->argc++] = s->cpus;
 	s->words = strdup(s->args != NULL ? s->args : "");
 	if (s->words == NULL)
 		return -ENOMEM;

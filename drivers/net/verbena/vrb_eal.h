@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <pthread.h>
 
 /**
  * Starts EAL, once a process; later calls give the result of the first. Thread-safe.
@@ -22,9 +21,6 @@
  * @return 0 or -errno
  */
 int vrb_eal_start(const char *eal_args, bool log, char *why, size_t why_len);
-
-/** As pthread_create(3): a thread with all signals blocked and @p name. @return 0 or -errno */
-int vrb_thread_create(pthread_t *thread, const char *name, void *(*fn)(void *), void *arg);
 
 /** The last line of DPDK's log that told of an error, without its newline; "" if there was none. */
 void vrb_eal_last_error(char *buf, size_t len);

@@ -3,11 +3,14 @@
  * What EAL may not take from libc, because it belongs to the program that we are a guest of (see vrb_eal_libc.h).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
 
 #include "vrb_eal_libc.h"
 
@@ -147,6 +150,30 @@ vrb_eal_memfd_create(const char *name, unsigned int flags)
 {
 	errno = ENOSYS;
 	return -1;
+}
+
+int
+vrb_eal_pipe(int fds[2])
+{
+	return pipe2(fds, O_CLOEXEC);
+}
+
+int
+vrb_eal_epoll_create(int size)
+{
+	return epoll_create1(EPOLL_CLOEXEC);
+}
+
+int
+vrb_eal_timerfd_create(int clock, int flags)
+{
+	return timerfd_create(clock, flags | TFD_CLOEXEC);
+}
+
+int
+vrb_eal_setaffinity(pthread_t thread, size_t size, const cpu_set_t *set)
+{
+	return 0;
 }
 
 int

@@ -12,6 +12,8 @@
  *   exit, abort           in rte_eal_init() they end the thread that starts EAL, and the start has failed
  *   memfd_create          EAL's memory stays private: after fork(2) a child that writes does not harm its parent, and the
  *                         file is not inherited by programs that are executed
+ *   pipe, epoll_create, timerfd_create  programs that are executed do not inherit the descriptors
+ *   pthread_setaffinity_np  EAL's threads may run where those of the process may, not on one CPU
  *   pthread_setname_np    names of threads start with our prefix
  *   nanosleep             EAL measures the TSC for 100 ms; nothing here depends on what it finds, so 5 ms are enough
  *   access                EAL looks for each of 128 CPUs in each of 32 NUMA nodes: 13 ms; those that do not exist are skipped
@@ -48,6 +50,10 @@ void vrb_eal_abort(void) __attribute__((noreturn));
 int vrb_eal_memfd_create(const char *name, unsigned int flags);
 int vrb_eal_nanosleep(const struct timespec *req, struct timespec *rem);
 int vrb_eal_access(const char *path, int mode);
+int vrb_eal_pipe(int fds[2]);
+int vrb_eal_epoll_create(int size);
+int vrb_eal_timerfd_create(int clock, int flags);
+int vrb_eal_setaffinity(pthread_t thread, size_t size, const cpu_set_t *set);
 int vrb_eal_setname(pthread_t thread, const char *name);
 
 #endif
