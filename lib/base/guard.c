@@ -86,19 +86,36 @@ vrb_guard_install(void)
 
 /*
  * __builtin_setjmp stores three words and has no call, which is what makes a guard for every packet affordable.
- * It may not be inlined into a caller that the compiler could reorder around it.
+ * Its function may not be inlined into a caller that the compiler could reorder around it.
  */
+#define GUARDED(statement) \
+	do { \
+		void *buf[5]; \
+		if (__builtin_setjmp(buf) != 0) \
+			return -EFAULT; \
+		guard_resume = buf; \
+		__asm__ volatile("" ::: "memory"); \
+		statement; \
+		__asm__ volatile("" ::: "memory"); \
+		guard_resume = NULL; \
+		return 0; \
+	} while (0)
+
 __attribute__((noinline)) int
 vrb_guard_copy(void *dst, const void *src, size_t n)
 {
-	void *buf[5];
+	GUARDED(memcpy(dst, src, n));
+}
 
-	if (__builtin_setjmp(buf) != 0)
-		return -EFAULT;
-	guard_resume = buf;
-	__asm__ volatile("" ::: "memory");
-	memcpy(dst, src, n);
-	__asm__ volatile("" ::: "memory");
-	guard_resume = NULL;
-	return 0;
+__attribute__((noinline)) int
+vrb_guard_cmp_swap(uint64_t *p, uint64_t compare, uint64_t swap, uint64_t *old)
+{
+	*old = compare;
+	GUARDED(__atomic_compare_exchange_n(p, old, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
+__attribute__((noinline)) int
+vrb_guard_fetch_add(uint64_t *p, uint64_t add, uint64_t *old)
+{
+	GUARDED(*old = __atomic_fetch_add(p, add, __ATOMIC_SEQ_CST));
 }

@@ -12,6 +12,7 @@
 #define VRB_GUARD_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /**
  * Installs the handler for SIGSEGV and SIGBUS. Safe to call more than once: it checks whether the handler is
@@ -27,5 +28,14 @@ int vrb_guard_install(void);
  * @return 0, or -EFAULT when part of either area is not mapped (or not writable); how much was copied is then undefined
  */
 int vrb_guard_copy(void *dst, const void *src, size_t n);
+
+/**
+ * Atomic operations of the CPU on a naturally aligned 64-bit word, sequentially consistent.
+ *
+ * @param old out: the value before
+ * @return 0, or -EFAULT when the word is not mapped writable
+ */
+int vrb_guard_cmp_swap(uint64_t *p, uint64_t compare, uint64_t swap, uint64_t *old);
+int vrb_guard_fetch_add(uint64_t *p, uint64_t add, uint64_t *old);
 
 #endif

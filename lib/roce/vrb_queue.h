@@ -57,7 +57,6 @@ struct vrb_send_wqe {
 	/* the requester's, from the first packet on */
 	uint32_t first_psn;
 	uint32_t last_psn;
-	uint32_t acked;    /* READ: response packets that have arrived */
 	uint8_t started;
 	uint8_t done;      /* executed, waits for its predecessors */
 	uint8_t status;    /* enum vrb_wc_status, with done */

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completion queues: the engine's side, and their life.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "engine.h"
+
+static struct vrb_cqe *
+ring_alloc(uint32_t size, uint32_t *entries)
+{
+	*entries = rte_align32pow2(size);
+	/* Big CQs are common (perftest asks for thousands) and mostly unused: rte_malloc would take hold of all of it. */
+	return aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(struct vrb_cqe) * (size_t)*entries);
+}
+
+int
+vrb_cq_create(struct vrb_engine *e, uint32_t size, void *user, struct vrb_cq **out)
+{
+	struct vrb_cq *cq;
+	uint32_t entries;
+
+	if (size == 0 || size > VRB_MAX_CQE)
+		return -EINVAL;
+	if (e->num_cqs >= VRB_MAX_CQ)
+		return -ENOMEM;
+	cq = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*cq));
+	if (cq == NULL)
+		return -ENOMEM;
+	memset(cq, 0, sizeof(*cq));
+	cq->ring = ring_alloc(size, &entries);
+	if (cq->ring == NULL) {
+		free(cq);
+		return -ENOMEM;
+	}
+	cq->mask = entries - 1;
+	cq->size = size;
+	cq->user = user;
+	cq->engine = e;
+	rte_spinlock_init(&cq->lock);
+	e->num_cqs++;
+	*out = cq;
+	return 0;
+}
+
+int
+vrb_cq_destroy(struct vrb_engine *e, struct vrb_cq *cq)
+{
+	if (cq->refs > 0)
+		return -EBUSY;
+	e->num_cqs--;
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+int
+vrb_cq_resize(struct vrb_engine *e, struct vrb_cq *cq, uint32_t size)
+{
+	uint32_t head, tail, entries, i;
+	struct vrb_cqe *ring;
+
+	if (size == 0 || size > VRB_MAX_CQE)
+		return -EINVAL;
+	ring = ring_alloc(size, &entries);
+	if (ring == NULL)
+		return -ENOMEM;
+	/* With the baton and the lock both sides stand still, so entries keep their order and none is lost. */
+	rte_spinlock_lock(&cq->lock);
+	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	if (head - tail > size) {
+		rte_spinlock_unlock(&cq->lock);
+		free(ring);
+		return -EINVAL;
+	}
+	for (i = tail; i != head; i++)
+		ring[i & (entries - 1)] = cq->ring[i & cq->mask];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->mask = entries - 1;
+	cq->size = size;
+	rte_spinlock_unlock(&cq->lock);
+	return 0;
+}
+
+void
+vrb_cq_arm(struct vrb_cq *cq, bool solicited_only)
+{
+	uint32_t want = solicited_only ? VRB_CQ_ARMED_SOLICITED : VRB_CQ_ARMED_ANY;
+
+	/* IBTA 11.4.2.2: a request for the next completion is not weakened by one for a solicited one. */
+	if (cq->armed < want)
+		cq->armed = want;
+}
+
+/* Where completions of an overrun CQ go. */
+static struct vrb_cqe scratch;
+
+struct vrb_cqe *
+vrb_cq_reserve(struct vrb_cq *cq)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+	if (unlikely(cq->overrun))
+		return &scratch;
+	if (unlikely(head - cq->seen_tail >= cq->size)) {
+		/* Pairs with vrb_cq_pop(): the program has read what stands in the slot. */
+		cq->seen_tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
+		if (head - cq->seen_tail >= cq->size) {
+			/* IBTA 10.2.6.3: never silently. The QPs follow when the current packet is done with. */
+			cq->overrun = 1;
+			cq->engine->cq_overrun = true;
+			cq->engine->stats.cq_overruns++;
+			vrb_explain(cq->engine, "completion queue overflow: its %u entries are all waiting to be polled; "
+				"make it as large as all work requests that can be outstanding on its queue pairs",
+				cq->size);
+			vrb_engine_async(cq->engine, VRB_EVENT_CQ_ERR, cq->user);
+			return &scratch;
+		}
+	}
+	return &cq->ring[head & cq->mask];
+}
+
+void
+vrb_cq_publish(struct vrb_cq *cq, bool solicited)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+	if (unlikely(cq->overrun))
+		return;
+	/* The entry, and the data it announces, before the index. */
+	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
+	if (cq->armed == VRB_CQ_DISARMED || (cq->armed == VRB_CQ_ARMED_SOLICITED && !solicited))
+		return;
+	cq->armed = VRB_CQ_DISARMED;
+	cq->engine->conf.ops->cq_notify(cq->engine->conf.ctx, cq);
+}

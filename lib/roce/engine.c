@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine: its life, what it does with received packets, and whose turn it is to send.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+/* Headers around a RoCE payload, in an IP packet: what active MTU the kernel derives from the port's (ib_mtu_int_to_enum). */
+#define VRB_MTU_OVERHEAD 80
+
+static const struct vrb_engine_ops no_ops;
+
+int
+vrb_engine_create(const struct vrb_engine_conf *conf, struct vrb_engine **out)
+{
+	uint32_t room = rte_pktmbuf_data_room_size(conf->pool) - RTE_PKTMBUF_HEADROOM;
+	struct vrb_engine *e;
+	uint32_t mtu;
+
+	if (conf->port_mtu < 256 + VRB_MTU_OVERHEAD || room < VRB_MBUF_ROOM)
+		return -EINVAL;
+	e = calloc(1, sizeof(*e));
+	if (e == NULL)
+		return -ENOMEM;
+	e->conf = *conf;
+	if (e->conf.ops == NULL)
+		e->conf.ops = &no_ops;
+	/*
+	 * A checksum over memory that the program may change before the port has copied it would be a wrong checksum
+	 * on a good packet: with ICRC the packet has a copy of its own.
+	 */
+	e->zero_copy = conf->zero_copy && !conf->icrc;
+	for (mtu = 4096; mtu + VRB_MTU_OVERHEAD > conf->port_mtu; mtu /= 2)
+		;
+	e->max_mtu = mtu;
+	if (!e->zero_copy && room < VRB_HDR_MAX + mtu) {
+		free(e);
+		return -EINVAL;
+	}
+	e->qps = calloc(VRB_MAX_QP, sizeof(*e->qps));
+	if (e->qps == NULL) {
+		free(e);
+		return -ENOMEM;
+	}
+	TAILQ_INIT(&e->active);
+	e->next_qpn = VRB_QPN_FIRST;
+	/* Any seed but 0; the MAC makes it differ from process to process. */
+	memcpy(&e->rnd, conf->mac + 2, sizeof(e->rnd));
+	e->rnd |= 1;
+	*out = e;
+	return 0;
+}
+
+void
+vrb_engine_destroy(struct vrb_engine *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < VRB_MAX_QP; i++) {
+		if (e->qps[i] != NULL)
+			vrb_qp_destroy(e->qps[i]);
+	}
+	for (i = 0; i < e->mr_cap; i++)
+		free(e->mrs[i]);
+	while (e->loop_tail != e->loop_head)
+		rte_pktmbuf_free(e->loop[e->loop_tail++ % VRB_LOOP_SIZE]);
+	free(e->mrs);
+	free(e->heap);
+	free(e->qps);
+	free(e);
+}
+
+struct vrb_qp *
+vrb_engine_qp(const struct vrb_engine *e, uint32_t qpn)
+{
+	struct vrb_qp *qp = e->qps[qpn & (VRB_MAX_QP - 1)];
+
+	return qp != NULL && qp->qpn == qpn ? qp : NULL;
+}
+
+const struct vrb_stats *
+vrb_engine_stats(const struct vrb_engine *e)
+{
+	return &e->stats;
+}
+
+uint32_t
+vrb_engine_max_mtu(const struct vrb_engine *e)
+{
+	return e->max_mtu;
+}
+
+void
+vrb_engine_async(struct vrb_engine *e, enum vrb_event_type type, void *obj)
+{
+	if (e->conf.ops->async != NULL)
+		e->conf.ops->async(e->conf.ctx, type, obj);
+}
+
+void
+vrb_explain(struct vrb_engine *e, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (likely(e->conf.ops->explain == NULL))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	e->conf.ops->explain(e->conf.ctx, text);
+}
+
+void
+vrb_engine_overruns(struct vrb_engine *e)
+{
+	uint32_t i;
+
+	/* Failing a QP flushes it, which may overrun its other CQ. */
+	while (e->cq_overrun) {
+		e->cq_overrun = false;
+		for (i = 0; i < VRB_MAX_QP; i++) {
+			struct vrb_qp *qp = e->qps[i];
+
+			if (qp == NULL || vrb_qp_get_state(qp) == VRB_QPS_ERR ||
+				!(qp->send_cq->overrun || qp->recv_cq->overrun))
+				continue;
+			vrb_qp_error(qp);
+			vrb_engine_async(e, VRB_EVENT_QP_FATAL, qp->user);
+		}
+	}
+}
+
+/* ---- doorbells and turns ---- */
+
+void
+vrb_engine_schedule(struct vrb_qp *qp)
+{
+	if (qp->is_active)
+		return;
+	qp->is_active = true;
+	TAILQ_INSERT_TAIL(&qp->engine->active, qp, active);
+}
+
+void
+vrb_engine_ring(struct vrb_qp *qp)
+{
+	struct vrb_engine *e = qp->engine;
+	struct vrb_qp *top;
+
+	/*
+	 * Once on the list it needs no second ring: who takes it off clears the flag first and looks at the queues after,
+	 * so work that was published before a ring that was skipped here is seen.
+	 */
+	if (atomic_exchange_explicit(&qp->rung, true, memory_order_seq_cst))
+		return;
+	top = atomic_load_explicit(&e->rung, memory_order_relaxed);
+	do {
+		qp->rung_next = top;
+	} while (!atomic_compare_exchange_weak_explicit(&e->rung, &top, qp, memory_order_seq_cst,
+		memory_order_relaxed));
+}
+
+bool
+vrb_engine_doorbell(const struct vrb_engine *e)
+{
+	return atomic_load_explicit(&e->rung, memory_order_seq_cst) != NULL;
+}
+
+static void
+take_doorbells(struct vrb_engine *e)
+{
+	struct vrb_qp *qp, *next;
+
+	if (likely(atomic_load_explicit(&e->rung, memory_order_relaxed) == NULL))
+		return;
+	/* All at once: nothing is ever taken singly, so the stack has no ABA problem. */
+	qp = atomic_exchange_explicit(&e->rung, NULL, memory_order_acquire);
+	for (; qp != NULL; qp = next) {
+		next = qp->rung_next;
+		atomic_store_explicit(&qp->rung, false, memory_order_seq_cst);
+		vrb_engine_schedule(qp);
+	}
+}
+
+void
+vrb_engine_forget(struct vrb_qp *qp)
+{
+	struct vrb_engine *e = qp->engine;
+
+	take_doorbells(e);
+	if (qp->is_active)
+		TAILQ_REMOVE(&e->active, qp, active);
+	qp->is_active = false;
+	vrb_timer_remove(qp);
+}
+
+static void
+run_timers(struct vrb_engine *e)
+{
+	struct vrb_qp *qp;
+
+	while ((qp = vrb_timer_due(e, e->now)) != NULL) {
+		vrb_comp_timer(qp, e->now);
+		vrb_engine_schedule(qp);
+	}
+}
+
+static inline bool
+loop_full(const struct vrb_engine *e)
+{
+	return e->loop_head - e->loop_tail == VRB_LOOP_SIZE;
+}
+
+/** One QP's turn. @return packets put into @p pkts; *more: it has more to send */
+static unsigned int
+turn(struct vrb_engine *e, struct vrb_qp *qp, struct rte_mbuf **pkts, unsigned int n, bool *more)
+{
+	unsigned int made = 0, sent;
+	struct rte_mbuf *m = NULL;
+
+	if (unlikely(vrb_qp_get_state(qp) == VRB_QPS_ERR))
+		vrb_qp_flush(qp);
+	for (sent = 0; sent < VRB_QP_BURST && made < n; sent++) {
+		if (qp->loopback && loop_full(e))
+			break;
+		m = vrb_req_next(qp, e->now);
+		if (m == NULL)
+			m = vrb_resp_next(qp);
+		if (m == NULL)
+			break;
+		e->stats.tx_packets++;
+		e->stats.tx_bytes += m->pkt_len;
+		if (qp->loopback)
+			e->loop[e->loop_head++ % VRB_LOOP_SIZE] = m;
+		else
+			pkts[made++] = m;
+	}
+	*more = m != NULL || e->starved || (qp->loopback && loop_full(e));
+	/* Answers do not wait for a requester that always has something to send. */
+	if (sent == VRB_QP_BURST && made < n && !qp->loopback) {
+		m = vrb_resp_next(qp);
+		if (m != NULL) {
+			e->stats.tx_packets++;
+			e->stats.tx_bytes += m->pkt_len;
+			pkts[made++] = m;
+		}
+	}
+	return made;
+}
+
+unsigned int
+vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint64_t now)
+{
+	unsigned int made = 0;
+	struct vrb_qp *qp;
+
+	e->now = now;
+	e->starved = false;
+	take_doorbells(e);
+	run_timers(e);
+	while (made < n && (qp = TAILQ_FIRST(&e->active)) != NULL) {
+		bool more;
+
+		TAILQ_REMOVE(&e->active, qp, active);
+		qp->is_active = false;
+		made += turn(e, qp, pkts + made, n - made, &more);
+		if (more)
+			vrb_engine_schedule(qp);
+		/* Packets have to be sent, or those to ourselves received, before more can be made. */
+		if (e->starved || loop_full(e))
+			break;
+	}
+	if (unlikely(e->cq_overrun))
+		vrb_engine_overruns(e);
+	return made;
+}
+
+uint64_t
+vrb_engine_deadline(struct vrb_engine *e)
+{
+	if (!TAILQ_EMPTY(&e->active) || e->loop_head != e->loop_tail || vrb_engine_doorbell(e))
+		return 0;
+	return vrb_timer_next(e);
+}
+
+/* ---- receiving ---- */
+
+static bool
+receive(struct vrb_engine *e, struct rte_mbuf *m)
+{
+	struct vrb_pkt pkt;
+	struct vrb_qp *qp;
+
+	switch (vrb_pkt_parse(e, m, &pkt, &qp)) {
+	case VRB_PARSE_OTHER:
+		e->stats.rx_not_roce++;
+		return false;
+	case VRB_PARSE_DROP:
+		break;
+	case VRB_PARSE_OK:
+		if (pkt.info->flags & VRB_OP_RESPONSE)
+			vrb_comp_packet(qp, &pkt, e->now);
+		else
+			vrb_resp_packet(qp, &pkt);
+		break;
+	}
+	rte_pktmbuf_free(m);
+	return true;
+}
+
+unsigned int
+vrb_engine_rx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint64_t now)
+{
+	unsigned int i, left = 0;
+	/* Not those that this call makes: it has to come to an end. */
+	uint32_t loop_end = e->loop_head;
+
+	e->now = now;
+	for (i = 0; i < n; i++) {
+		if (i + 1 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 1], void *));
+		if (!receive(e, pkts[i]))
+			pkts[left++] = pkts[i];
+	}
+	while (e->loop_tail != loop_end) {
+		struct rte_mbuf *m = e->loop[e->loop_tail++ % VRB_LOOP_SIZE];
+
+		if (!receive(e, m))
+			rte_pktmbuf_free(m);
+	}
+	if (unlikely(e->cq_overrun))
+		vrb_engine_overruns(e);
+	return left;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the engine: its state, that of a queue pair, and what its parts offer each other.
+ *
+ * Who writes what: the three parts of a queue pair (req, comp, resp) have a struct each. The completer moves
+ * the requester back (vrb_req_seek()) and on (una); nobody else writes another's part. All of it is under the baton.
+ */
+#ifndef VRB_ENGINE_H
+#define VRB_ENGINE_H
+
+#include <sys/queue.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+#include <rte_udp.h>
+
+#include "hdr.h"
+#include "opcode.h"
+#include "vrb_roce.h"
+
+#define VRB_LOOP_SIZE 1024  /* packets of the engine to itself that may wait; a power of two */
+#define VRB_L2_LEN ((uint32_t)sizeof(struct rte_ether_hdr))
+#define VRB_HDR_TEMPLATE (VRB_L2_LEN + sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr))
+
+/** A received packet, taken apart. Points into the first segment of the mbuf. */
+struct vrb_pkt {
+	struct rte_mbuf *m;
+	const struct vrb_opcode_info *info;
+	const uint8_t *ext;      /* extended headers */
+	const void *l3;
+	uint32_t psn;
+	uint32_t payload_off;
+	uint32_t payload_len;    /* without pad */
+	uint8_t opcode;
+	bool v6;
+	bool ackreq;
+	bool solicited;
+};
+
+/** A READ or atomic request that the responder has accepted and not yet answered whole. */
+struct vrb_resp_op {
+	uint32_t first_psn, last_psn;
+	uint32_t psn;            /* next response packet */
+	uint32_t rkey;
+	uint32_t length;
+	uint32_t msn;
+	uint64_t va;
+	uint64_t orig;           /* atomic: the value before */
+	bool atomic;
+};
+
+/** An atomic's result, kept for duplicates (IBTA 9.7.5.1.5). */
+struct vrb_atomic_saved {
+	uint32_t psn;
+	bool valid;
+	uint64_t orig;
+};
+
+struct vrb_requester {
+	uint32_t psn;            /* of the next packet */
+	uint32_t max_psn;        /* one behind the highest that was sent */
+	uint32_t una;            /* oldest that is not acknowledged */
+	uint32_t since_ack;      /* packets sent since one asked for an acknowledgement */
+	uint32_t ssn;            /* requests sent, for end-to-end credits */
+	uint32_t lsn;            /* up to which the responder gives credit */
+	bool credits;            /* it gives them at all */
+	bool rnr_wait;
+	uint8_t retry_left, rnr_left;
+	/* where in the current WQE's SGEs the next payload byte is */
+	uint32_t sge_idx, sge_off, sge_pos;
+	/* READ requests and atomics in flight, oldest first: the PSNs of their responses */
+	uint32_t rd_head, rd_tail;
+	struct {
+		uint32_t first, last;
+	} rd[VRB_MAX_RD_ATOM];
+};
+
+struct vrb_completer {
+	uint32_t gap_psn;        /* where a missing response has been asked for again */
+	bool gap;
+};
+
+struct vrb_responder {
+	uint32_t epsn;           /* expected PSN */
+	uint32_t msn;
+	bool nak_sent;           /* a sequence or RNR NAK is out for epsn: silence until it comes */
+	bool ack_pending;
+	uint8_t ack_syndrome;
+	uint32_t ack_psn;
+	/* the message that is arriving */
+	uint8_t in_msg;          /* VRB_OP_SEND, VRB_OP_WRITE or 0 */
+	bool nak_final;          /* the pending answer is the last: the QP is in error */
+	uint32_t msg_off;        /* bytes that have arrived */
+	uint32_t sge_idx, sge_off;
+	uint64_t va;             /* WRITE: where the next byte goes */
+	uint32_t rkey, left;
+	struct vrb_recv_wqe *wqe; /* the receive of the message, or NULL: in the RQ, or a copy of the SRQ's */
+	struct vrb_recv_wqe *srq_copy;
+	/* answers that wait to be sent, oldest first */
+	struct vrb_resp_op *ops;
+	uint32_t ops_mask, ops_head, ops_tail;
+	struct vrb_atomic_saved *saved;
+	uint32_t saved_num, saved_next;
+};
+
+struct vrb_qp {
+	struct vrb_sq sq;
+	struct vrb_rq own_rq;
+	struct vrb_rq *rq;       /* own_rq, or the SRQ's */
+	struct vrb_srq *srq;
+	struct vrb_engine *engine;
+	struct vrb_pd *pd;
+	struct vrb_cq *send_cq, *recv_cq;
+	void *user;
+	uint32_t qpn;
+	_Atomic uint32_t state;  /* enum vrb_qp_state */
+	uint32_t mtu;            /* bytes of the path MTU */
+	struct vrb_qp_attr attr;
+	struct vrb_qp_init init;
+	bool loopback;           /* its peer is on this engine's own port */
+	bool v6;
+	uint32_t windows;        /* windows of type 2 that were bound on it */
+	bool comm_est;           /* that event was raised */
+	bool drained;
+
+	/* scheduling */
+	TAILQ_ENTRY(vrb_qp) active;
+	bool is_active;
+	_Atomic bool rung;
+	struct vrb_qp *rung_next;
+	uint64_t timer;          /* when something is due, 0: nothing */
+	uint64_t timer_key;      /* key in the heap: at most timer */
+	uint32_t timer_pos;      /* place in the heap, from 1; 0: not in it */
+
+	uint32_t hdr_len;
+	uint32_t ip_sum;         /* IPv4: sum of the header without length */
+	uint8_t hdr[VRB_HDR_TEMPLATE];
+
+	struct vrb_requester req;
+	struct vrb_completer comp;
+	struct vrb_responder resp;
+};
+
+struct vrb_engine {
+	struct vrb_engine_conf conf;
+	struct vrb_stats stats;
+	uint64_t now;
+	bool zero_copy;
+	bool starved;            /* the mempool ran dry in this call */
+	bool cq_overrun;         /* a CQ overflowed: its QPs are to fail */
+	uint32_t max_mtu;
+	TAILQ_HEAD(, vrb_qp) active;
+	_Atomic(struct vrb_qp *) rung;
+	/* heap of QPs by timer_key; heap[1] is the earliest */
+	struct vrb_qp **heap;
+	uint32_t heap_len, heap_cap;
+	struct vrb_qp **qps;     /* by QPN & (VRB_MAX_QP - 1) */
+	uint32_t num_qps, next_qpn;
+	struct vrb_mr **mrs;     /* by key >> 8 */
+	uint32_t mr_cap, num_mrs, mr_free, num_pds, num_cqs, num_srqs;
+	uint32_t rnd;
+	struct rte_mbuf *loop[VRB_LOOP_SIZE];
+	uint32_t loop_head, loop_tail;
+};
+
+/* engine.c */
+struct vrb_qp *vrb_engine_qp(const struct vrb_engine *e, uint32_t qpn);
+void vrb_engine_async(struct vrb_engine *e, enum vrb_event_type type, void *obj);
+void vrb_explain(struct vrb_engine *e, const char *fmt, ...) __rte_format_printf(2, 3);
+/** Takes a QP off every list of the engine. */
+void vrb_engine_forget(struct vrb_qp *qp);
+/** Puts the QPs of overrun CQs into the error state. */
+void vrb_engine_overruns(struct vrb_engine *e);
+
+/* timer.c */
+void vrb_timer_set(struct vrb_qp *qp, uint64_t when);
+void vrb_timer_remove(struct vrb_qp *qp);
+/** The next QP whose timer is due, its timer cleared; NULL: none. */
+struct vrb_qp *vrb_timer_due(struct vrb_engine *e, uint64_t now);
+uint64_t vrb_timer_next(struct vrb_engine *e);
+
+/* packet.c */
+enum vrb_parse {
+	VRB_PARSE_OK,
+	VRB_PARSE_OTHER,   /* not for this engine */
+	VRB_PARSE_DROP,
+};
+enum vrb_parse vrb_pkt_parse(struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, struct vrb_qp **qp);
+/** Makes the template of Ethernet to UDP header from the QP's address vector. */
+void vrb_pkt_template(struct vrb_qp *qp);
+/**
+ * Starts a packet: headers up to the BTH. @return the mbuf with room for the rest, NULL: none left
+ * @param ext out: where the extended headers go
+ */
+struct rte_mbuf *vrb_pkt_begin(struct vrb_qp *qp, uint8_t opcode, uint32_t psn, uint32_t flags, void **ext);
+/** Appends payload out of memory that was checked. @return 0, -EFAULT (memory is gone), -ENOMEM */
+int vrb_pkt_payload(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len);
+/** Pads, fills in the lengths and the ICRC. @return 0, or -ENOMEM */
+int vrb_pkt_end(struct vrb_qp *qp, struct rte_mbuf *m, uint32_t payload_len);
+/** Copies @p len bytes of the packet's payload, from @p off on. @return 0 or -EFAULT */
+int vrb_pkt_read(const struct vrb_pkt *pkt, uint32_t off, void *dst, uint32_t len);
+
+/* mem.c */
+struct vrb_mr *vrb_mr_find(struct vrb_engine *e, uint32_t key);
+/** Local access by L_Key. @return the address or NULL; *why tells the reason in words */
+void *vrb_mr_local(struct vrb_engine *e, struct vrb_pd *pd, uint32_t lkey, uint64_t addr, uint32_t len, uint32_t access,
+	const char **why);
+/** Remote access by R_Key, on behalf of @p qp. */
+void *vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access,
+	const char **why);
+int vrb_mw_bind(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_send_wqe *wqe, const char **why);
+/** LOCAL_INV, or a SEND with invalidate. @return 0 or -EINVAL */
+int vrb_mw_invalidate(struct vrb_engine *e, struct vrb_qp *qp, uint32_t rkey, const char **why);
+
+/** Invalidates the windows of type 2 that were bound on a QP which is going away. */
+void vrb_mw_forget_qp(struct vrb_engine *e, struct vrb_qp *qp);
+
+/* cq.c */
+/** The entry to fill, never NULL: of an overrun CQ a scratch one. */
+struct vrb_cqe *vrb_cq_reserve(struct vrb_cq *cq);
+/** Makes the reserved entry visible. @param solicited counts for a solicited-only arming */
+void vrb_cq_publish(struct vrb_cq *cq, bool solicited);
+
+/* srq.c */
+int vrb_rq_init(struct vrb_rq *rq, uint32_t max_wr, uint32_t max_sge);
+/** The next receive of the QP's queue (an SRQ's is copied and its slot freed), or NULL. */
+struct vrb_recv_wqe *vrb_rq_take(struct vrb_qp *qp);
+
+/* qp.c */
+static inline enum vrb_qp_state
+vrb_qp_get_state(const struct vrb_qp *qp)
+{
+	return (enum vrb_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+/** Moves the QP to the error state and flushes it. */
+void vrb_qp_error(struct vrb_qp *qp);
+/** Flushes what was posted to a QP in the error state. */
+void vrb_qp_flush(struct vrb_qp *qp);
+
+/* qp_modify.c */
+bool vrb_gid_is_v4(const union vrb_gid *gid);
+
+/* requester.c */
+struct rte_mbuf *vrb_req_next(struct vrb_qp *qp, uint64_t now);
+/** Goes on sending at @p psn, which is between una and max_psn. */
+void vrb_req_seek(struct vrb_qp *qp, uint32_t psn);
+/** Fails the WQE that @p psn belongs to, flushes what is before and behind it, and ends the QP. */
+void vrb_req_fail(struct vrb_qp *qp, uint32_t psn, enum vrb_wc_status status);
+/** Sets or clears the retransmission timer as the state wants it. */
+void vrb_req_timer(struct vrb_qp *qp, uint64_t now);
+static inline bool
+vrb_wqe_is_rd_atomic(const struct vrb_send_wqe *wqe)
+{
+	return wqe->opcode == VRB_WR_RDMA_READ || wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ||
+		wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/** Makes a completed entry ready for its next use, before the poster can have it. */
+static inline void
+vrb_sq_renew(struct vrb_send_wqe *wqe)
+{
+	wqe->started = 0;
+	wqe->done = 0;
+}
+
+static inline uint32_t
+vrb_req_rd_out(const struct vrb_qp *qp)
+{
+	return qp->req.rd_head - qp->req.rd_tail;
+}
+
+/* completer.c */
+void vrb_comp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now);
+void vrb_comp_timer(struct vrb_qp *qp, uint64_t now);
+/** Reports what has completed. */
+void vrb_comp_advance(struct vrb_qp *qp);
+void vrb_comp_cqe(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, enum vrb_wc_status status);
+/** The time that an RNR NAK's timer field means, in ns (IBTA table 46). */
+uint64_t vrb_rnr_ns(uint8_t timer);
+
+/* responder.c */
+void vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);
+struct rte_mbuf *vrb_resp_next(struct vrb_qp *qp);
+bool vrb_resp_pending(const struct vrb_qp *qp);
+void vrb_resp_cqe_flush(struct vrb_qp *qp, const struct vrb_recv_wqe *wqe, enum vrb_wc_status status);
+
+#endif

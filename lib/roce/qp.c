@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs: their life, the checks at posting, and what happens to their work in the error state.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+static void *
+alloc_zeroed(size_t size)
+{
+	void *p;
+
+	size = RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE);
+	p = aligned_alloc(RTE_CACHE_LINE_SIZE, size);
+	if (p != NULL)
+		memset(p, 0, size);
+	return p;
+}
+
+static int
+sq_init(struct vrb_sq *sq, const struct vrb_qp_init *init)
+{
+	uint32_t entries = rte_align32pow2(RTE_MAX(init->max_send_wr, 1u));
+	uint32_t room = RTE_MAX(init->max_send_sge * (uint32_t)sizeof(struct vrb_sge), init->max_inline);
+
+	sq->stride = RTE_ALIGN_CEIL((uint32_t)sizeof(struct vrb_send_wqe) + room, RTE_CACHE_LINE_SIZE);
+	sq->ring = alloc_zeroed((size_t)entries * sq->stride);
+	if (sq->ring == NULL)
+		return -ENOMEM;
+	sq->mask = entries - 1;
+	sq->max_wr = init->max_send_wr;
+	sq->max_sge = init->max_send_sge;
+	sq->max_inline = RTE_MIN(sq->stride - (uint32_t)sizeof(struct vrb_send_wqe), (uint32_t)VRB_MAX_INLINE);
+	sq->sig_all = init->sig_all;
+	rte_spinlock_init(&sq->lock);
+	return 0;
+}
+
+static int
+queues_init(struct vrb_qp *qp, struct vrb_qp_init *init)
+{
+	if (sq_init(&qp->sq, init) < 0)
+		return -ENOMEM;
+	if (init->srq != NULL) {
+		qp->srq = init->srq;
+		qp->rq = &init->srq->rq;
+		init->max_recv_wr = 0;
+		init->max_recv_sge = 0;
+		qp->resp.srq_copy = malloc(qp->rq->stride);
+		return qp->resp.srq_copy == NULL ? -ENOMEM : 0;
+	}
+	qp->rq = &qp->own_rq;
+	return vrb_rq_init(&qp->own_rq, init->max_recv_wr, RTE_MAX(init->max_recv_sge, 1u));
+}
+
+static void
+queues_free(struct vrb_qp *qp)
+{
+	free(qp->sq.ring);
+	free(qp->own_rq.ring);
+	free(qp->resp.srq_copy);
+	free(qp->resp.ops);
+	free(qp->resp.saved);
+}
+
+/** A number whose place in the table is free; going up, so that a number is not soon used again. */
+static uint32_t
+take_qpn(struct vrb_engine *e)
+{
+	uint32_t qpn = e->next_qpn;
+
+	/* There is a free place: the number of QPs is below the table's size. */
+	while (e->qps[qpn & (VRB_MAX_QP - 1)] != NULL || qpn < VRB_QPN_FIRST || qpn >= VRB_PSN_MASK)
+		qpn = qpn >= VRB_PSN_MASK ? VRB_QPN_FIRST : qpn + 1;
+	e->next_qpn = qpn + 1;
+	return qpn;
+}
+
+static int
+check_init(const struct vrb_engine *e, const struct vrb_qp_init *init)
+{
+	if (init->type != VRB_QPT_RC)
+		return -EOPNOTSUPP;
+	if (init->max_send_wr > VRB_MAX_QP_WR || init->max_send_sge > VRB_MAX_SGE || init->max_inline > VRB_MAX_INLINE)
+		return -EINVAL;
+	if (init->srq == NULL && (init->max_recv_wr > VRB_MAX_QP_WR || init->max_recv_sge > VRB_MAX_SGE))
+		return -EINVAL;
+	return e->num_qps >= VRB_MAX_QP ? -ENOMEM : 0;
+}
+
+static int
+grow_heap(struct vrb_engine *e)
+{
+	struct vrb_qp **heap;
+
+	if (e->num_qps + 2 <= e->heap_cap)
+		return 0;
+	heap = realloc(e->heap, (e->heap_cap + 64) * sizeof(*heap));
+	if (heap == NULL)
+		return -ENOMEM;
+	e->heap = heap;
+	e->heap_cap += 64;
+	return 0;
+}
+
+int
+vrb_qp_create(struct vrb_engine *e, struct vrb_qp_init *init, struct vrb_qp **out)
+{
+	struct vrb_qp *qp;
+	int rc = check_init(e, init);
+
+	if (rc < 0)
+		return rc;
+	qp = alloc_zeroed(sizeof(*qp));
+	if (qp == NULL)
+		return -ENOMEM;
+	if (queues_init(qp, init) < 0 || grow_heap(e) < 0) {
+		queues_free(qp);
+		free(qp);
+		return -ENOMEM;
+	}
+	init->max_inline = qp->sq.max_inline;
+	if (init->srq == NULL)
+		init->max_recv_sge = qp->own_rq.max_sge;
+	qp->engine = e;
+	qp->init = *init;
+	qp->pd = init->pd;
+	qp->send_cq = init->send_cq;
+	qp->recv_cq = init->recv_cq;
+	qp->user = init->user;
+	qp->attr.path_mtu = VRB_MTU_1024;
+	qp->qpn = take_qpn(e);
+	e->qps[qp->qpn & (VRB_MAX_QP - 1)] = qp;
+	e->num_qps++;
+	qp->pd->refs++;
+	qp->send_cq->refs++;
+	qp->recv_cq->refs++;
+	if (qp->srq != NULL)
+		qp->srq->refs++;
+	*out = qp;
+	return 0;
+}
+
+void
+vrb_qp_destroy(struct vrb_qp *qp)
+{
+	struct vrb_engine *e = qp->engine;
+
+	vrb_engine_forget(qp);
+	vrb_mw_forget_qp(e, qp);
+	e->qps[qp->qpn & (VRB_MAX_QP - 1)] = NULL;
+	e->num_qps--;
+	qp->pd->refs--;
+	qp->send_cq->refs--;
+	qp->recv_cq->refs--;
+	if (qp->srq != NULL)
+		qp->srq->refs--;
+	queues_free(qp);
+	free(qp);
+}
+
+struct vrb_sq *
+vrb_qp_sq(struct vrb_qp *qp)
+{
+	return &qp->sq;
+}
+
+struct vrb_rq *
+vrb_qp_rq(struct vrb_qp *qp)
+{
+	return qp->srq == NULL ? &qp->own_rq : NULL;
+}
+
+uint32_t
+vrb_qp_num(const struct vrb_qp *qp)
+{
+	return qp->qpn;
+}
+
+enum vrb_qp_state
+vrb_qp_state(const struct vrb_qp *qp)
+{
+	return vrb_qp_get_state(qp);
+}
+
+int
+vrb_qp_check_send(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
+{
+	if (unlikely(wqe->opcode >= VRB_WR_OPCODES))
+		return -EOPNOTSUPP;
+	/* IBTA 10.8.2.1: refused at once in RESET, INIT and RTR; flushed in the error state. */
+	if (unlikely(vrb_qp_get_state(qp) < VRB_QPS_RTS || wqe->num_sge > qp->sq.max_sge))
+		return -EINVAL;
+	if (unlikely(wqe->length > VRB_MAX_MSG))
+		return -E2BIG;
+	if (wqe->flags & VRB_SEND_INLINE) {
+		if (unlikely(wqe->length > qp->sq.max_inline))
+			return -E2BIG;
+		/* Data that comes back cannot be inline. */
+		if (unlikely(vrb_wqe_is_rd_atomic(wqe)))
+			return -EINVAL;
+	}
+	if ((wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD) &&
+		unlikely(wqe->length != sizeof(uint64_t)))
+		return -EINVAL;
+	return 0;
+}
+
+/* ---- the error state ---- */
+
+static void
+flush_sq(struct vrb_qp *qp)
+{
+	struct vrb_sq *sq = &qp->sq;
+	uint32_t head = atomic_load_explicit(&sq->head, memory_order_acquire);
+	uint32_t idx = atomic_load_explicit(&sq->tail, memory_order_relaxed);
+
+	if (idx == head)
+		return;
+	for (; idx != head; idx++) {
+		struct vrb_send_wqe *wqe = vrb_sq_at(sq, idx);
+
+		vrb_comp_cqe(qp, wqe, VRB_WC_WR_FLUSH_ERR);
+		vrb_sq_renew(wqe);
+	}
+	atomic_store_explicit(&sq->tail, idx, memory_order_release);
+	sq->next = idx;
+}
+
+static void
+flush_rq(struct vrb_qp *qp)
+{
+	struct vrb_rq *rq = qp->rq;
+	uint32_t head, idx;
+
+	if (qp->srq != NULL) {
+		/* Receives of an SRQ stay for the others; only the one that this QP has taken is its own. */
+		if (qp->resp.wqe != NULL)
+			vrb_resp_cqe_flush(qp, qp->resp.wqe, VRB_WC_WR_FLUSH_ERR);
+		qp->resp.wqe = NULL;
+		return;
+	}
+	qp->resp.wqe = NULL;
+	head = atomic_load_explicit(&rq->head, memory_order_acquire);
+	idx = atomic_load_explicit(&rq->tail, memory_order_relaxed);
+	if (idx == head)
+		return;
+	for (; idx != head; idx++)
+		vrb_resp_cqe_flush(qp, vrb_rq_at(rq, idx), VRB_WC_WR_FLUSH_ERR);
+	atomic_store_explicit(&rq->tail, idx, memory_order_release);
+}
+
+void
+vrb_qp_flush(struct vrb_qp *qp)
+{
+	flush_sq(qp);
+	flush_rq(qp);
+}
+
+void
+vrb_qp_error(struct vrb_qp *qp)
+{
+	enum vrb_qp_state old = vrb_qp_get_state(qp);
+
+	if (old == VRB_QPS_ERR)
+		return;
+	atomic_store_explicit(&qp->state, VRB_QPS_ERR, memory_order_relaxed);
+	vrb_timer_set(qp, 0);
+	/* A NAK that ends the connection still goes out, and the answers before it. */
+	if (!qp->resp.nak_final) {
+		qp->resp.ops_tail = qp->resp.ops_head;
+		qp->resp.ack_pending = false;
+	}
+	vrb_qp_flush(qp);
+	/* IBTA o11-5.2.5: no more receives of the SRQ will complete on this QP. */
+	if (qp->srq != NULL && old != VRB_QPS_RESET)
+		vrb_engine_async(qp->engine, VRB_EVENT_QP_LAST_WQE_REACHED, qp->user);
+	/*
+	 * A poster that still saw the old state may have committed after the flush, without a doorbell for it: one more
+	 * look, when it is the QP's turn.
+	 */
+	vrb_engine_schedule(qp);
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester: turns send work requests into packets (IBTA 9.7.2, 9.7.3).
+ *
+ * What it sends next follows from two numbers: sq->next, the work request, and req.psn, the packet within it. Going
+ * back for a retransmission is setting these two (vrb_req_seek()).
+ *
+ * A long READ is asked for in parts of VRB_READ_CHUNK packets, at fixed places of its PSN range, so that neither
+ * the responder nor a network is overrun, and a lost response costs one part.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "engine.h"
+
+#define RD_MASK (VRB_MAX_RD_ATOM - 1)
+#define SGE_UNKNOWN UINT32_MAX
+
+enum step {
+	STEP_BLOCKED,  /* nothing can be sent now */
+	STEP_AGAIN,    /* the WQE needed no packet: look at the next */
+	STEP_PACKET,
+};
+
+static inline bool
+is_local(const struct vrb_send_wqe *wqe)
+{
+	return wqe->opcode == VRB_WR_LOCAL_INV || wqe->opcode == VRB_WR_BIND_MW;
+}
+
+/** Whether it consumes a receive at the other side, and so needs credit. */
+static inline bool
+needs_credit(const struct vrb_send_wqe *wqe)
+{
+	return wqe->opcode == VRB_WR_SEND || wqe->opcode == VRB_WR_SEND_WITH_IMM ||
+		wqe->opcode == VRB_WR_SEND_WITH_INV || wqe->opcode == VRB_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static inline uint32_t
+head_of(const struct vrb_sq *sq)
+{
+	/* Pairs with vrb_sq_commit(): the entries before it are whole. */
+	return atomic_load_explicit(&sq->head, memory_order_acquire);
+}
+
+static inline bool
+out_of_credit(const struct vrb_requester *req)
+{
+	return req->credits && vrb_psn_diff(req->ssn, req->lsn) >= 0;
+}
+
+void
+vrb_req_seek(struct vrb_qp *qp, uint32_t psn)
+{
+	struct vrb_requester *req = &qp->req;
+	struct vrb_sq *sq = &qp->sq;
+	uint32_t idx, head = head_of(sq);
+
+	for (idx = atomic_load_explicit(&sq->tail, memory_order_relaxed); idx != head; idx++) {
+		const struct vrb_send_wqe *wqe = vrb_sq_at(sq, idx);
+
+		if (!wqe->started)
+			break;
+		if (!is_local(wqe) && vrb_psn_diff(psn, wqe->last_psn) <= 0)
+			break;
+	}
+	sq->next = idx;
+	req->psn = psn;
+	req->sge_pos = SGE_UNKNOWN;
+	req->since_ack = 0;
+	/* What is asked for again is no longer in flight. */
+	while (req->rd_head != req->rd_tail && vrb_psn_diff(req->rd[(req->rd_head - 1) & RD_MASK].last, psn) >= 0)
+		req->rd_head--;
+}
+
+void
+vrb_req_fail(struct vrb_qp *qp, uint32_t psn, enum vrb_wc_status status)
+{
+	struct vrb_sq *sq = &qp->sq;
+	uint32_t idx = atomic_load_explicit(&sq->tail, memory_order_relaxed), head = head_of(sq);
+
+	for (; idx != head; idx++) {
+		struct vrb_send_wqe *wqe = vrb_sq_at(sq, idx);
+		bool here = !is_local(wqe) && wqe->started && vrb_psn_diff(psn, wqe->last_psn) <= 0;
+
+		vrb_comp_cqe(qp, wqe, here ? status : VRB_WC_WR_FLUSH_ERR);
+		vrb_sq_renew(wqe);
+		if (here) {
+			idx++;
+			break;
+		}
+	}
+	atomic_store_explicit(&sq->tail, idx, memory_order_release);
+	vrb_qp_error(qp);
+}
+
+/**
+ * A WQE that cannot be executed for a reason on this side. It is reported when those before it have completed; until
+ * then it stands at sq->next, so nothing behind it is sent.
+ */
+static enum step
+fail_local(struct vrb_qp *qp, struct vrb_send_wqe *wqe, enum vrb_wc_status status, const char *why)
+{
+	struct vrb_requester *req = &qp->req;
+
+	vrb_explain(qp->engine, "QP %#x: send work request %#llx (opcode %u): %s", qp->qpn,
+		(unsigned long long)wqe->wr_id, wqe->opcode, why);
+	wqe->done = 1;
+	wqe->status = status;
+	if (!wqe->started) {
+		wqe->started = 1;
+		wqe->first_psn = req->psn;
+		wqe->last_psn = req->psn;
+	}
+	/* Those before it may wait for an acknowledgement that nobody has asked for: the last packet asks now. */
+	if (req->since_ack > 0 && vrb_psn_diff(wqe->first_psn, req->una) > 0)
+		vrb_req_seek(qp, vrb_psn_add(wqe->first_psn, VRB_PSN_MASK));
+	vrb_comp_advance(qp);
+	return STEP_BLOCKED;
+}
+
+static enum step
+execute_local(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
+{
+	const char *why = NULL;
+	int rc;
+
+	/* IBTA 10.8.3.3: an invalidation waits for everything before it. */
+	if (wqe->opcode == VRB_WR_LOCAL_INV) {
+		if (atomic_load_explicit(&qp->sq.tail, memory_order_relaxed) != qp->sq.next)
+			return STEP_BLOCKED;
+		rc = vrb_mw_invalidate(qp->engine, qp, wqe->imm, &why);
+	} else {
+		rc = vrb_mw_bind(qp->engine, qp, wqe, &why);
+	}
+	if (rc < 0)
+		return fail_local(qp, wqe, VRB_WC_MW_BIND_ERR, why);
+	wqe->started = 1;
+	wqe->done = 1;
+	wqe->status = VRB_WC_SUCCESS;
+	qp->sq.next++;
+	vrb_comp_advance(qp);
+	return STEP_AGAIN;
+}
+
+/** Begins a WQE, if it may be begun now. */
+static enum step
+start(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
+{
+	struct vrb_requester *req = &qp->req;
+	uint32_t packets;
+
+	if (vrb_qp_get_state(qp) == VRB_QPS_SQD)
+		return STEP_BLOCKED;
+	/* IBTA 10.8.3.3: a fence waits for READs and atomics before it. */
+	if ((wqe->flags & VRB_SEND_FENCE) && vrb_req_rd_out(qp) > 0)
+		return STEP_BLOCKED;
+	if (is_local(wqe))
+		return execute_local(qp, wqe);
+	if (vrb_wqe_is_rd_atomic(wqe) && qp->attr.max_rd_atomic == 0)
+		return fail_local(qp, wqe, VRB_WC_LOC_QP_OP_ERR,
+			"the queue pair was given max_rd_atomic 0, so it can send neither READs nor atomics");
+	packets = wqe->length == 0 ? 1 : (wqe->length - 1) / qp->mtu + 1;
+	wqe->first_psn = req->psn;
+	wqe->last_psn = vrb_psn_add(req->psn, packets - 1);
+	wqe->started = 1;
+	return STEP_PACKET;
+}
+
+/** Whether this packet asks for an acknowledgement. Each that is not followed at once by another has to. */
+static bool
+want_ack(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, bool last)
+{
+	const struct vrb_requester *req = &qp->req;
+	const struct vrb_sq *sq = &qp->sq;
+	const struct vrb_send_wqe *next;
+
+	if (req->since_ack + 1 >= VRB_ACK_EVERY || vrb_psn_diff(req->psn, req->una) + 1 >= VRB_WINDOW)
+		return true;
+	if (!last)
+		return false;
+	if (sq->next + 1 == head_of(sq) || vrb_psn_diff(req->psn, req->max_psn) < 0)
+		return true;
+	next = vrb_sq_at(sq, sq->next + 1);
+	return next->done || is_local(next) || (next->flags & VRB_SEND_FENCE) || out_of_credit(req) ||
+		vrb_qp_get_state(qp) == VRB_QPS_SQD;
+}
+
+/** Puts the cursor at byte @p pos of the message. */
+static void
+seek_sge(struct vrb_requester *req, const struct vrb_send_wqe *wqe, uint32_t pos)
+{
+	const struct vrb_sge *sge = (const struct vrb_sge *)wqe->data;
+
+	if (likely(req->sge_pos == pos))
+		return;
+	req->sge_idx = 0;
+	req->sge_off = pos;
+	while (req->sge_idx < wqe->num_sge && req->sge_off >= sge[req->sge_idx].length) {
+		req->sge_off -= sge[req->sge_idx].length;
+		req->sge_idx++;
+	}
+	req->sge_pos = pos;
+}
+
+/** Appends bytes [pos, pos + len) of the message. @return 0, -EINVAL (*why), -EFAULT, -ENOMEM */
+static int
+add_payload(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *m, uint32_t pos, uint32_t len,
+	const char **why)
+{
+	const struct vrb_sge *sge = (const struct vrb_sge *)wqe->data;
+	struct vrb_requester *req = &qp->req;
+
+	if (wqe->flags & VRB_SEND_INLINE) {
+		/* The WQE may be reused as soon as it is acknowledged, so inline data is copied, never chained. */
+		while (len > 0) {
+			uint32_t n = RTE_MIN(len, (uint32_t)VRB_TX_COPY);
+			int rc = vrb_pkt_payload(qp->engine, m, wqe->data + pos, n);
+
+			if (rc < 0)
+				return rc;
+			pos += n;
+			len -= n;
+		}
+		return 0;
+	}
+	seek_sge(req, wqe, pos);
+	while (len > 0) {
+		const struct vrb_sge *s = &sge[req->sge_idx];
+		uint32_t n = RTE_MIN(s->length - req->sge_off, len);
+		void *src;
+		int rc;
+
+		if (n > 0) {
+			/* IBTA 10.6.3.2: the whole SGE is checked, not only what this packet takes of it. */
+			src = vrb_mr_local(qp->engine, qp->pd, s->lkey, s->addr, s->length, 0, why);
+			if (unlikely(src == NULL))
+				return -EINVAL;
+			rc = vrb_pkt_payload(qp->engine, m, (uint8_t *)src + req->sge_off, n);
+			if (unlikely(rc < 0))
+				return rc;
+		}
+		req->sge_off += n;
+		req->sge_pos += n;
+		len -= n;
+		if (req->sge_off == s->length) {
+			req->sge_idx++;
+			req->sge_off = 0;
+		}
+	}
+	return 0;
+}
+
+static uint8_t
+data_opcode(const struct vrb_send_wqe *wqe, bool first, bool last)
+{
+	/* by opcode of the WQE: First, Middle, Last, Only */
+	static const uint8_t ops[VRB_WR_OPCODES][4] = {
+		[VRB_WR_SEND] = { VRB_RC_SEND_FIRST, VRB_RC_SEND_MIDDLE, VRB_RC_SEND_LAST, VRB_RC_SEND_ONLY },
+		[VRB_WR_SEND_WITH_IMM] = { VRB_RC_SEND_FIRST, VRB_RC_SEND_MIDDLE, VRB_RC_SEND_LAST_IMM,
+			VRB_RC_SEND_ONLY_IMM },
+		[VRB_WR_SEND_WITH_INV] = { VRB_RC_SEND_FIRST, VRB_RC_SEND_MIDDLE, VRB_RC_SEND_LAST_INV,
+			VRB_RC_SEND_ONLY_INV },
+		[VRB_WR_RDMA_WRITE] = { VRB_RC_WRITE_FIRST, VRB_RC_WRITE_MIDDLE, VRB_RC_WRITE_LAST,
+			VRB_RC_WRITE_ONLY },
+		[VRB_WR_RDMA_WRITE_WITH_IMM] = { VRB_RC_WRITE_FIRST, VRB_RC_WRITE_MIDDLE,
+			VRB_RC_WRITE_LAST_IMM, VRB_RC_WRITE_ONLY_IMM },
+	};
+
+	if (first)
+		return ops[wqe->opcode][last ? 3 : 0];
+	return ops[wqe->opcode][last ? 2 : 1];
+}
+
+static void *
+put_reth(void *ext, uint64_t va, uint32_t rkey, uint32_t length)
+{
+	struct vrb_reth *reth = ext;
+
+	reth->va = rte_cpu_to_be_64(va);
+	reth->rkey = rte_cpu_to_be_32(rkey);
+	reth->length = rte_cpu_to_be_32(length);
+	return reth + 1;
+}
+
+/** What happens after each packet: the PSN goes on, timers and counters follow. */
+static void
+sent(struct vrb_qp *qp, uint32_t psns, bool ackreq, uint64_t now)
+{
+	struct vrb_requester *req = &qp->req;
+	bool again = vrb_psn_diff(req->psn, req->max_psn) < 0;
+
+	if (again)
+		qp->engine->stats.retransmitted++;
+	req->psn = vrb_psn_add(req->psn, psns);
+	if (vrb_psn_diff(req->psn, req->max_psn) > 0)
+		req->max_psn = req->psn;
+	req->since_ack = ackreq ? 0 : req->since_ack + 1;
+	if (qp->timer == 0)
+		vrb_req_timer(qp, now);
+}
+
+/** Gives up on the packet that is being made. */
+static enum step
+give_up(struct vrb_qp *qp, struct vrb_send_wqe *wqe, struct rte_mbuf *m, int rc, const char *why)
+{
+	rte_pktmbuf_free(m);
+	qp->req.sge_pos = SGE_UNKNOWN;
+	if (rc == -ENOMEM)
+		return STEP_BLOCKED; /* the engine is starved, and calls again */
+	if (rc == -EFAULT)
+		why = "the memory behind the memory region is no longer mapped";
+	return fail_local(qp, wqe, VRB_WC_LOC_PROT_ERR, why);
+}
+
+static enum step
+send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_mbuf **out)
+{
+	struct vrb_requester *req = &qp->req;
+	uint32_t pos = (uint32_t)vrb_psn_diff(req->psn, wqe->first_psn) * qp->mtu;
+	uint32_t len = RTE_MIN(wqe->length - pos, qp->mtu);
+	bool first = pos == 0, last = pos + len == wqe->length, ackreq, fresh;
+	const char *why = NULL;
+	struct rte_mbuf *m;
+	uint8_t opcode;
+	void *ext;
+	int rc;
+
+	fresh = first && req->psn == req->max_psn;
+	if (vrb_psn_diff(req->psn, req->una) >= VRB_WINDOW)
+		return STEP_BLOCKED;
+	/* IBTA 9.7.7.2.5: without credit one request may be sent, to learn of new credit. */
+	if (fresh && needs_credit(wqe) && out_of_credit(req) && req->psn != req->una)
+		return STEP_BLOCKED;
+	opcode = data_opcode(wqe, first, last);
+	if (fresh)
+		req->ssn = vrb_psn_add(req->ssn, 1);
+	ackreq = want_ack(qp, wqe, last);
+	m = vrb_pkt_begin(qp, opcode, req->psn, (ackreq ? VRB_BTH_ACKREQ : 0) |
+		(last && (wqe->flags & VRB_SEND_SOLICITED) ? VRB_BTH_SE : 0), &ext);
+	if (unlikely(m == NULL)) {
+		if (fresh)
+			req->ssn = vrb_psn_add(req->ssn, VRB_PSN_MASK);
+		return STEP_BLOCKED;
+	}
+	if (vrb_opcode_info(opcode)->flags & VRB_OP_RETH)
+		ext = put_reth(ext, wqe->remote_addr, wqe->rkey, wqe->length);
+	if (vrb_opcode_info(opcode)->flags & VRB_OP_IMM)
+		memcpy(ext, &wqe->imm, sizeof(wqe->imm));
+	else if (vrb_opcode_info(opcode)->flags & VRB_OP_INV)
+		*(rte_be32_t *)ext = rte_cpu_to_be_32(wqe->imm);
+	rc = add_payload(qp, wqe, m, pos, len, &why);
+	if (likely(rc == 0))
+		rc = vrb_pkt_end(qp, m, len);
+	if (unlikely(rc < 0)) {
+		if (fresh)
+			req->ssn = vrb_psn_add(req->ssn, VRB_PSN_MASK);
+		return give_up(qp, wqe, m, rc, why);
+	}
+	sent(qp, 1, ackreq, now);
+	if (last)
+		qp->sq.next++;
+	*out = m;
+	return STEP_PACKET;
+}
+
+static enum step
+send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_mbuf **out)
+{
+	struct vrb_requester *req = &qp->req;
+	uint32_t done = (uint32_t)vrb_psn_diff(req->psn, wqe->first_psn), psns = 1, chunk_last;
+	struct rte_mbuf *m;
+	uint8_t opcode;
+	void *ext;
+
+	if (vrb_req_rd_out(qp) >= qp->attr.max_rd_atomic)
+		return STEP_BLOCKED;
+	if (wqe->opcode == VRB_WR_RDMA_READ) {
+		opcode = VRB_RC_READ_REQUEST;
+		chunk_last = vrb_psn_add(wqe->first_psn, (done / VRB_READ_CHUNK + 1) * VRB_READ_CHUNK - 1);
+		if (vrb_psn_diff(chunk_last, wqe->last_psn) > 0)
+			chunk_last = wqe->last_psn;
+		psns = (uint32_t)vrb_psn_diff(chunk_last, req->psn) + 1;
+	} else {
+		opcode = wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ? VRB_RC_CMP_SWAP : VRB_RC_FETCH_ADD;
+	}
+	if (vrb_psn_diff(vrb_psn_add(req->psn, psns), req->una) > VRB_WINDOW)
+		return STEP_BLOCKED;
+	/* READs and atomics are acknowledged by their response; they ask for it as the kernel does. */
+	m = vrb_pkt_begin(qp, opcode, req->psn, VRB_BTH_ACKREQ, &ext);
+	if (unlikely(m == NULL))
+		return STEP_BLOCKED;
+	if (opcode == VRB_RC_READ_REQUEST) {
+		uint32_t off = done * qp->mtu;
+
+		put_reth(ext, wqe->remote_addr + off, wqe->rkey, RTE_MIN(wqe->length - off, psns * qp->mtu));
+	} else {
+		struct vrb_atomic_eth *eth = ext;
+		bool cas = opcode == VRB_RC_CMP_SWAP;
+
+		eth->va = rte_cpu_to_be_64(wqe->remote_addr);
+		eth->rkey = rte_cpu_to_be_32(wqe->rkey);
+		eth->swap_add = rte_cpu_to_be_64(cas ? wqe->atomic.swap : wqe->atomic.compare_add);
+		eth->compare = rte_cpu_to_be_64(cas ? wqe->atomic.compare_add : 0);
+	}
+	if (unlikely(vrb_pkt_end(qp, m, 0) < 0)) {
+		rte_pktmbuf_free(m);
+		return STEP_BLOCKED;
+	}
+	if (req->psn == req->max_psn)
+		req->ssn = vrb_psn_add(req->ssn, 1);
+	req->rd[req->rd_head & RD_MASK].first = req->psn;
+	req->rd[req->rd_head & RD_MASK].last = vrb_psn_add(req->psn, psns - 1);
+	req->rd_head++;
+	sent(qp, psns, true, now);
+	if (vrb_psn_diff(req->psn, wqe->last_psn) > 0)
+		qp->sq.next++;
+	*out = m;
+	return STEP_PACKET;
+}
+
+struct rte_mbuf *
+vrb_req_next(struct vrb_qp *qp, uint64_t now)
+{
+	enum vrb_qp_state state = vrb_qp_get_state(qp);
+	struct rte_mbuf *m = NULL;
+	enum step step;
+
+	if ((state != VRB_QPS_RTS && state != VRB_QPS_SQD) || qp->req.rnr_wait)
+		return NULL;
+	do {
+		struct vrb_send_wqe *wqe;
+
+		if (qp->sq.next == head_of(&qp->sq))
+			return NULL;
+		wqe = vrb_sq_at(&qp->sq, qp->sq.next);
+		if (wqe->done) {
+			/* Executed here before: passed by on a retransmission; a failed one stops everything. */
+			if (wqe->status != VRB_WC_SUCCESS)
+				return NULL;
+			qp->sq.next++;
+			step = STEP_AGAIN;
+			continue;
+		}
+		step = wqe->started ? STEP_PACKET : start(qp, wqe);
+		if (step == STEP_PACKET)
+			step = vrb_wqe_is_rd_atomic(wqe) ? send_rd_atomic(qp, wqe, now, &m) : send_data(qp, wqe, now, &m);
+		/* A failed WQE may have sent us back for the acknowledgement of those before it. */
+		if (step == STEP_BLOCKED && wqe->done && vrb_qp_get_state(qp) == state &&
+			vrb_sq_at(&qp->sq, qp->sq.next) != wqe)
+			step = STEP_AGAIN;
+	} while (step == STEP_AGAIN);
+	return m;
+}
+
+/*
+ * IBTA 9.7.6.1.3: the timer is at least 4.096 us * 2^timeout and at most four times that. A short one takes the
+ * longest that is allowed: what answers is a program, which may have to wait for a processor.
+ */
+#define TIMEOUT_UNIT_NS 4096ull
+#define TIMEOUT_SHORT_NS 4000000ull
+
+void
+vrb_req_timer(struct vrb_qp *qp, uint64_t now)
+{
+	uint64_t t;
+
+	if (qp->req.rnr_wait)
+		return;
+	/* IBTA: 0 means no timer at all. */
+	if (qp->attr.timeout == 0 || qp->req.psn == qp->req.una) {
+		vrb_timer_set(qp, 0);
+		return;
+	}
+	t = TIMEOUT_UNIT_NS << qp->attr.timeout;
+	if (t < TIMEOUT_SHORT_NS)
+		t = RTE_MIN(4 * t, TIMEOUT_SHORT_NS);
+	vrb_timer_set(qp, now + t);
+}

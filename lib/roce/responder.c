@@ -1,0 +1,716 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The responder: executes the peer's requests in PSN order and answers them (IBTA 9.7.4, 9.7.5).
+ *
+ * SENDs and WRITEs are executed packet by packet as they arrive. READs and atomics put an entry into a queue
+ * of answers, from which the packets are made when it is the QP's turn to send. One acknowledgement stands behind that
+ * queue, for the newest request: acknowledgements are cumulative, so those of a burst become one.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "engine.h"
+#include "guard.h"
+
+bool
+vrb_resp_pending(const struct vrb_qp *qp)
+{
+	return qp->resp.ops_head != qp->resp.ops_tail || qp->resp.ack_pending;
+}
+
+static void
+acknowledge(struct vrb_qp *qp, uint32_t psn)
+{
+	struct vrb_responder *resp = &qp->resp;
+
+	/* A NAK that is not sent yet says more, and acknowledges what is before it. */
+	if (!resp->ack_pending || (resp->ack_syndrome & VRB_AETH_KIND) == VRB_AETH_ACK) {
+		resp->ack_pending = true;
+		resp->ack_syndrome = VRB_AETH_ACK;
+		resp->ack_psn = psn;
+	}
+	vrb_engine_schedule(qp);
+}
+
+static void
+nak(struct vrb_qp *qp, uint8_t syndrome, uint32_t psn)
+{
+	qp->resp.ack_pending = true;
+	qp->resp.ack_syndrome = syndrome;
+	qp->resp.ack_psn = psn;
+	vrb_engine_schedule(qp);
+}
+
+/** Refuses a request for good: the NAK goes out, and the QP is in error (IBTA 9.9.3). */
+static void
+refuse(struct vrb_qp *qp, uint8_t syndrome, uint32_t psn, const char *what, const char *why)
+{
+	qp->engine->stats.tx_nak_error++;
+	vrb_explain(qp->engine, "QP %#x: refused the peer's %s (PSN %u): %s", qp->qpn, what, psn, why);
+	nak(qp, syndrome, psn);
+	qp->resp.nak_final = true;
+	vrb_qp_error(qp);
+	/* IBTA C9-222.1.1 and 11.6.3.2: an error that no completion tells of is an event. */
+	if (syndrome == VRB_NAK_REM_ACCESS)
+		vrb_engine_async(qp->engine, VRB_EVENT_QP_ACCESS_ERR, qp->user);
+	else if (syndrome == VRB_NAK_INV_REQ)
+		vrb_engine_async(qp->engine, VRB_EVENT_QP_REQ_ERR, qp->user);
+}
+
+/** Gives back the receive of the current message. */
+static void
+release_wqe(struct vrb_qp *qp)
+{
+	struct vrb_rq *rq = qp->rq;
+
+	qp->resp.wqe = NULL;
+	if (qp->srq == NULL) {
+		uint32_t tail = atomic_load_explicit(&rq->tail, memory_order_relaxed);
+
+		atomic_store_explicit(&rq->tail, tail + 1, memory_order_release);
+	}
+}
+
+void
+vrb_resp_cqe_flush(struct vrb_qp *qp, const struct vrb_recv_wqe *wqe, enum vrb_wc_status status)
+{
+	struct vrb_cqe *cqe = vrb_cq_reserve(qp->recv_cq);
+
+	memset(cqe, 0, sizeof(*cqe));
+	cqe->wr_id = wqe->wr_id;
+	cqe->status = status;
+	cqe->opcode = VRB_WC_RECV;
+	cqe->qp_num = qp->qpn;
+	cqe->timestamp = qp->engine->now;
+	cqe->qp_user = qp->user;
+	vrb_cq_publish(qp->recv_cq, true);
+}
+
+/** The receive itself is at fault: it completes with an error, the peer is told, the QP ends. */
+static void
+fail_recv(struct vrb_qp *qp, enum vrb_wc_status status, uint8_t syndrome, uint32_t psn, const char *why)
+{
+	struct vrb_recv_wqe *wqe = qp->resp.wqe;
+
+	qp->engine->stats.tx_nak_error++;
+	vrb_explain(qp->engine, "QP %#x: receive %#llx failed: %s", qp->qpn, (unsigned long long)wqe->wr_id, why);
+	vrb_resp_cqe_flush(qp, wqe, status);
+	release_wqe(qp);
+	nak(qp, syndrome, psn);
+	qp->resp.nak_final = true;
+	vrb_qp_error(qp);
+}
+
+/** Takes the receive that the message needs. @return false when there is none: the peer is to wait */
+static bool
+need_wqe(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_responder *resp = &qp->resp;
+
+	if (resp->wqe != NULL)
+		return true;
+	resp->wqe = vrb_rq_take(qp);
+	resp->sge_idx = 0;
+	resp->sge_off = 0;
+	if (likely(resp->wqe != NULL))
+		return true;
+	qp->engine->stats.tx_nak_rnr++;
+	nak(qp, VRB_AETH_RNR_NAK | qp->attr.min_rnr_timer, pkt->psn);
+	/* What follows it is lost on purpose; no sequence NAK until it has come again. */
+	resp->nak_sent = true;
+	return false;
+}
+
+/** Puts a SEND's payload where the receive says. */
+static bool
+store_send(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_responder *resp = &qp->resp;
+	const struct vrb_recv_wqe *wqe = resp->wqe;
+	uint32_t len = pkt->payload_len, from = 0;
+	const char *why = "";
+
+	if (unlikely(len > wqe->length - resp->msg_off)) {
+		fail_recv(qp, VRB_WC_LOC_LEN_ERR, VRB_NAK_INV_REQ, pkt->psn,
+			"the message is longer than its buffers");
+		return false;
+	}
+	while (len > 0) {
+		const struct vrb_sge *s = &wqe->sge[resp->sge_idx];
+		uint32_t n = RTE_MIN(s->length - resp->sge_off, len);
+		uint8_t *dst;
+
+		if (n == 0) {
+			resp->sge_idx++;
+			resp->sge_off = 0;
+			continue;
+		}
+		dst = vrb_mr_local(qp->engine, qp->pd, s->lkey, s->addr, s->length, VRB_ACCESS_LOCAL_WRITE, &why);
+		if (likely(dst != NULL) && unlikely(vrb_pkt_read(pkt, from, dst + resp->sge_off, n) < 0)) {
+			why = "the memory behind the memory region is no longer mapped";
+			dst = NULL;
+		}
+		if (unlikely(dst == NULL)) {
+			fail_recv(qp, VRB_WC_LOC_PROT_ERR, VRB_NAK_REM_OP, pkt->psn, why);
+			return false;
+		}
+		resp->sge_off += n;
+		from += n;
+		len -= n;
+	}
+	return true;
+}
+
+/** Puts a WRITE's payload where the R_Key allows. */
+static bool
+store_write(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_responder *resp = &qp->resp;
+	const char *why = "";
+	void *dst;
+
+	if (pkt->payload_len == 0)
+		return true;
+	/* Looked up for each packet: the region may have gone since the first. */
+	dst = vrb_mr_remote(qp->engine, qp, resp->rkey, resp->va, pkt->payload_len, VRB_ACCESS_REMOTE_WRITE, &why);
+	if (likely(dst != NULL) && unlikely(vrb_pkt_read(pkt, 0, dst, pkt->payload_len) < 0)) {
+		why = "the memory behind the memory region is no longer mapped";
+		dst = NULL;
+	}
+	if (unlikely(dst == NULL)) {
+		refuse(qp, VRB_NAK_REM_ACCESS, pkt->psn, pkt->info->name, why);
+		return false;
+	}
+	resp->va += pkt->payload_len;
+	resp->left -= pkt->payload_len;
+	return true;
+}
+
+/** A WRITE's first packet names the target; it is checked as a whole before a byte is stored. */
+static bool
+begin_write(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	const struct vrb_reth *reth = (const struct vrb_reth *)pkt->ext;
+	struct vrb_responder *resp = &qp->resp;
+	const char *why = "";
+
+	resp->va = rte_be_to_cpu_64(reth->va);
+	resp->rkey = rte_be_to_cpu_32(reth->rkey);
+	resp->left = rte_be_to_cpu_32(reth->length);
+	if (!(qp->attr.access & VRB_ACCESS_REMOTE_WRITE)) {
+		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, "the queue pair does not allow remote writes");
+		return false;
+	}
+	if (resp->left > VRB_MAX_MSG) {
+		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, "the message is longer than 2^31 bytes");
+		return false;
+	}
+	/* Of length 0 neither key nor address is looked at (IBTA 9.7.4.1.3). */
+	if (resp->left > 0 && vrb_mr_remote(qp->engine, qp, resp->rkey, resp->va, resp->left,
+		VRB_ACCESS_REMOTE_WRITE, &why) == NULL) {
+		refuse(qp, VRB_NAK_REM_ACCESS, pkt->psn, pkt->info->name, why);
+		return false;
+	}
+	return true;
+}
+
+/** The receive's completion: of a SEND, or of a WRITE with immediate. */
+static bool
+complete_recv(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_responder *resp = &qp->resp;
+	bool write = resp->in_msg == VRB_OP_WRITE;
+	const uint8_t *ext = pkt->ext + (pkt->info->flags & VRB_OP_RETH ? sizeof(struct vrb_reth) : 0);
+	struct vrb_cqe *cqe;
+	const char *why = "";
+	uint32_t imm = 0, flags = 0;
+
+	if (pkt->info->flags & VRB_OP_IMM) {
+		memcpy(&imm, ext, sizeof(imm));
+		flags = VRB_WC_WITH_IMM;
+	} else if (pkt->info->flags & VRB_OP_INV) {
+		imm = rte_be_to_cpu_32(*(const rte_be32_t *)ext);
+		flags = VRB_WC_WITH_INV;
+		if (vrb_mw_invalidate(qp->engine, qp, imm, &why) < 0) {
+			fail_recv(qp, VRB_WC_MW_BIND_ERR, VRB_NAK_REM_ACCESS, pkt->psn, why);
+			return false;
+		}
+	}
+	cqe = vrb_cq_reserve(qp->recv_cq);
+	cqe->wr_id = resp->wqe->wr_id;
+	cqe->status = VRB_WC_SUCCESS;
+	cqe->opcode = write ? VRB_WC_RECV_RDMA_WITH_IMM : VRB_WC_RECV;
+	cqe->vendor_err = 0;
+	cqe->byte_len = resp->msg_off;
+	cqe->imm = imm;
+	cqe->qp_num = qp->qpn;
+	cqe->src_qp = qp->attr.dest_qpn;
+	cqe->wc_flags = flags;
+	cqe->timestamp = qp->engine->now;
+	cqe->qp_user = qp->user;
+	/* The slot first: who has seen the completion can post again. */
+	release_wqe(qp);
+	vrb_cq_publish(qp->recv_cq, pkt->solicited);
+	return true;
+}
+
+/** Whether a packet of a message has a length that its place allows (IBTA 9.7.4.1.6). */
+static const char *
+bad_length(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	bool first = pkt->info->flags & VRB_OP_FIRST, last = pkt->info->flags & VRB_OP_LAST;
+
+	if (!last && pkt->payload_len != qp->mtu)
+		return "a First or Middle packet is not as long as the path MTU; do both sides have the same path_mtu?";
+	if (pkt->payload_len > qp->mtu)
+		return "a packet is longer than the path MTU; do both sides have the same path_mtu?";
+	if (last && !first && pkt->payload_len == 0)
+		return "a Last packet without payload";
+	if ((pkt->info->flags & VRB_OP_WRITE) &&
+		(last ? pkt->payload_len != qp->resp.left : pkt->payload_len >= qp->resp.left))
+		return "the payload does not add up to the length of the request";
+	return NULL;
+}
+
+/** SEND and WRITE. @return whether the packet was executed */
+static bool
+data_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_responder *resp = &qp->resp;
+	bool send = pkt->info->flags & VRB_OP_SEND, last = pkt->info->flags & VRB_OP_LAST;
+	const char *why;
+
+	/* A receive that is needed is made sure of before anything is changed: the packet will come again. */
+	if ((send || (pkt->info->flags & VRB_OP_IMM)) && !need_wqe(qp, pkt))
+		return false;
+	if (pkt->info->flags & VRB_OP_FIRST) {
+		resp->msg_off = 0;
+		if (!send && !begin_write(qp, pkt))
+			return false;
+	}
+	why = bad_length(qp, pkt);
+	if (unlikely(why != NULL)) {
+		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, why);
+		return false;
+	}
+	if (!(send ? store_send(qp, pkt) : store_write(qp, pkt)))
+		return false;
+	resp->in_msg = send ? VRB_OP_SEND : VRB_OP_WRITE;
+	resp->msg_off += pkt->payload_len;
+	if (!last)
+		return true;
+	if ((send || (pkt->info->flags & VRB_OP_IMM)) && !complete_recv(qp, pkt))
+		return false;
+	resp->in_msg = 0;
+	resp->msn = vrb_psn_add(resp->msn, 1);
+	return true;
+}
+
+/* ---- READs and atomics ---- */
+
+/** A free entry at the end of the queue of answers, or NULL. */
+static struct vrb_resp_op *
+new_op(struct vrb_qp *qp)
+{
+	struct vrb_responder *resp = &qp->resp;
+
+	if (resp->ops == NULL || resp->ops_head - resp->ops_tail > resp->ops_mask)
+		return NULL;
+	return &resp->ops[resp->ops_head & resp->ops_mask];
+}
+
+static void
+queue_op(struct vrb_qp *qp)
+{
+	qp->resp.ops_head++;
+	vrb_engine_schedule(qp);
+}
+
+/** Fills an entry from a READ request. @return why not, or NULL; *syndrome the NAK for it */
+static const char *
+parse_read(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_resp_op *op, uint8_t *syndrome)
+{
+	const struct vrb_reth *reth = (const struct vrb_reth *)pkt->ext;
+	const char *why = NULL;
+
+	*syndrome = VRB_NAK_INV_REQ;
+	op->atomic = false;
+	op->va = rte_be_to_cpu_64(reth->va);
+	op->rkey = rte_be_to_cpu_32(reth->rkey);
+	op->length = rte_be_to_cpu_32(reth->length);
+	if (!(qp->attr.access & VRB_ACCESS_REMOTE_READ))
+		return "the queue pair does not allow remote reads";
+	if (op->length > VRB_MAX_MSG)
+		return "the message is longer than 2^31 bytes";
+	*syndrome = VRB_NAK_REM_ACCESS;
+	if (op->length > 0 && vrb_mr_remote(qp->engine, qp, op->rkey, op->va, op->length, VRB_ACCESS_REMOTE_READ,
+		&why) == NULL)
+		return why;
+	op->first_psn = pkt->psn;
+	op->psn = pkt->psn;
+	op->last_psn = vrb_psn_add(pkt->psn, op->length == 0 ? 0 : (op->length - 1) / qp->mtu);
+	return NULL;
+}
+
+static bool
+read_request(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_resp_op *op = new_op(qp);
+	uint8_t syndrome;
+	const char *why;
+
+	if (op == NULL) {
+		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+			"more READs and atomics are in flight than max_dest_rd_atomic of the queue pair allows");
+		return false;
+	}
+	why = parse_read(qp, pkt, op, &syndrome);
+	if (why != NULL) {
+		refuse(qp, syndrome, pkt->psn, pkt->info->name, why);
+		return false;
+	}
+	qp->resp.msn = vrb_psn_add(qp->resp.msn, 1);
+	op->msn = qp->resp.msn;
+	/* A READ takes as many PSNs as its response has packets (IBTA 9.7.2). */
+	qp->resp.epsn = op->last_psn;
+	queue_op(qp);
+	return true;
+}
+
+static const char *
+execute_atomic(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t *orig, uint8_t *syndrome)
+{
+	const struct vrb_atomic_eth *eth = (const struct vrb_atomic_eth *)pkt->ext;
+	uint64_t va = rte_be_to_cpu_64(eth->va);
+	const char *why = NULL;
+	uint64_t *p;
+	int rc;
+
+	*syndrome = VRB_NAK_INV_REQ;
+	if (!(qp->attr.access & VRB_ACCESS_REMOTE_ATOMIC))
+		return "the queue pair does not allow remote atomics";
+	if (va % sizeof(uint64_t) != 0)
+		return "the address is not a multiple of 8"; /* IBTA 9.4.5.2 */
+	*syndrome = VRB_NAK_REM_ACCESS;
+	p = vrb_mr_remote(qp->engine, qp, rte_be_to_cpu_32(eth->rkey), va, sizeof(*p), VRB_ACCESS_REMOTE_ATOMIC, &why);
+	if (p == NULL)
+		return why;
+	if ((uintptr_t)p % sizeof(*p) != 0)
+		return "the memory behind the address is not aligned to 8 bytes";
+	/* Atomic for the program's own threads too: they are on the same processors. */
+	if (pkt->opcode == VRB_RC_CMP_SWAP)
+		rc = vrb_guard_cmp_swap(p, rte_be_to_cpu_64(eth->compare), rte_be_to_cpu_64(eth->swap_add), orig);
+	else
+		rc = vrb_guard_fetch_add(p, rte_be_to_cpu_64(eth->swap_add), orig);
+	return rc < 0 ? "the memory behind the memory region is no longer mapped" : NULL;
+}
+
+static void
+queue_atomic_ack(struct vrb_qp *qp, struct vrb_resp_op *op, uint32_t psn, uint64_t orig)
+{
+	op->atomic = true;
+	op->first_psn = psn;
+	op->last_psn = psn;
+	op->psn = psn;
+	op->orig = orig;
+	op->msn = qp->resp.msn;
+	queue_op(qp);
+}
+
+static bool
+atomic_request(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_responder *resp = &qp->resp;
+	struct vrb_resp_op *op = new_op(qp);
+	struct vrb_atomic_saved *saved;
+	uint8_t syndrome;
+	const char *why;
+	uint64_t orig = 0;
+
+	if (op == NULL) {
+		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+			"more READs and atomics are in flight than max_dest_rd_atomic of the queue pair allows");
+		return false;
+	}
+	why = execute_atomic(qp, pkt, &orig, &syndrome);
+	if (why != NULL) {
+		refuse(qp, syndrome, pkt->psn, pkt->info->name, why);
+		return false;
+	}
+	resp->msn = vrb_psn_add(resp->msn, 1);
+	saved = &resp->saved[resp->saved_next];
+	saved->psn = pkt->psn;
+	saved->orig = orig;
+	saved->valid = true;
+	resp->saved_next = (resp->saved_next + 1) % resp->saved_num;
+	queue_atomic_ack(qp, op, pkt->psn, orig);
+	return true;
+}
+
+/* ---- duplicates and gaps ---- */
+
+/** IBTA 9.7.5.1.4: a duplicate READ is executed again. */
+static void
+duplicate_read(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_responder *resp = &qp->resp;
+	struct vrb_resp_op *op, tmp;
+	uint8_t syndrome;
+	uint32_t i;
+
+	if (parse_read(qp, pkt, &tmp, &syndrome) != NULL)
+		return; /* it was good once; now it only makes noise */
+	if (vrb_psn_diff(tmp.last_psn, resp->epsn) >= 0)
+		return; /* not a duplicate of anything */
+	for (i = resp->ops_tail; i != resp->ops_head; i++) {
+		op = &resp->ops[i & resp->ops_mask];
+		/* Still to be sent as a whole, and nothing has been sent behind it. */
+		if (op->first_psn == tmp.first_psn && op->last_psn == tmp.last_psn) {
+			op->psn = op->first_psn;
+			return;
+		}
+	}
+	op = new_op(qp);
+	if (op == NULL)
+		return; /* the peer will ask again */
+	tmp.msn = resp->msn;
+	*op = tmp;
+	queue_op(qp);
+}
+
+/** IBTA 9.7.5.1.5: a duplicate atomic is answered from the saved result, never executed again. */
+static void
+duplicate_atomic(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_responder *resp = &qp->resp;
+	struct vrb_resp_op *op;
+	uint32_t i;
+
+	for (i = resp->ops_tail; i != resp->ops_head; i++) {
+		if (resp->ops[i & resp->ops_mask].atomic && resp->ops[i & resp->ops_mask].first_psn == pkt->psn)
+			return; /* its answer is still to be sent */
+	}
+	for (i = 0; i < resp->saved_num; i++) {
+		if (!resp->saved[i].valid || resp->saved[i].psn != pkt->psn)
+			continue;
+		op = new_op(qp);
+		if (op != NULL)
+			queue_atomic_ack(qp, op, pkt->psn, resp->saved[i].orig);
+		return;
+	}
+}
+
+static void
+duplicate(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	qp->engine->stats.rx_duplicate++;
+	if (pkt->info->flags & VRB_OP_READ)
+		duplicate_read(qp, pkt);
+	else if (pkt->info->flags & VRB_OP_ATOMIC)
+		duplicate_atomic(qp, pkt);
+	else
+		/* IBTA 9.7.5.1.2: with the newest PSN, not the duplicate's. */
+		acknowledge(qp, vrb_psn_add(qp->resp.epsn, VRB_PSN_MASK));
+}
+
+static void
+out_of_order(struct vrb_qp *qp)
+{
+	qp->engine->stats.rx_out_of_order++;
+	/* IBTA 9.7.5.2.7: once, then silence until the expected packet comes. */
+	if (qp->resp.nak_sent)
+		return;
+	qp->resp.nak_sent = true;
+	qp->engine->stats.tx_nak_seq++;
+	nak(qp, VRB_NAK_PSN_SEQ, qp->resp.epsn);
+}
+
+/** Whether the opcode may follow what came before (IBTA 9.7.4.1.2). */
+static bool
+in_sequence(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	if (qp->resp.in_msg == 0)
+		return pkt->info->flags & VRB_OP_FIRST;
+	return (pkt->info->flags & (VRB_OP_FIRST | qp->resp.in_msg)) == qp->resp.in_msg;
+}
+
+void
+vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_responder *resp = &qp->resp;
+	int32_t ahead = vrb_psn_diff(pkt->psn, resp->epsn);
+	bool done;
+
+	if (unlikely(ahead != 0)) {
+		if (ahead < 0)
+			duplicate(qp, pkt);
+		else
+			out_of_order(qp);
+		return;
+	}
+	/* IBTA 11.6.3.1: the program may not have moved to RTS yet; it can be told that the peer has. */
+	if (unlikely(!qp->comm_est && vrb_qp_get_state(qp) == VRB_QPS_RTR)) {
+		qp->comm_est = true;
+		vrb_engine_async(qp->engine, VRB_EVENT_COMM_EST, qp->user);
+	}
+	if (unlikely(!in_sequence(qp, pkt))) {
+		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, "it does not follow the packet before it");
+		return;
+	}
+	if (pkt->info->flags & VRB_OP_READ)
+		done = read_request(qp, pkt);
+	else if (pkt->info->flags & VRB_OP_ATOMIC)
+		done = atomic_request(qp, pkt);
+	else
+		done = data_packet(qp, pkt);
+	if (!done)
+		return;
+	resp->epsn = vrb_psn_add(resp->epsn, 1);
+	resp->nak_sent = false;
+	if (pkt->ackreq && !(pkt->info->flags & (VRB_OP_READ | VRB_OP_ATOMIC)))
+		acknowledge(qp, pkt->psn);
+}
+
+/* ---- answers ---- */
+
+/** The five credit bits of an ACK (IBTA table 45): receives that wait, rounded down. An SRQ gives no credit. */
+static uint32_t
+credit_code(const struct vrb_qp *qp)
+{
+	uint32_t n, log;
+
+	if (qp->srq != NULL)
+		return VRB_AETH_NO_CREDITS;
+	n = vrb_rq_count(qp->rq) - (qp->resp.wqe != NULL);
+	if (n < 2)
+		return n;
+	log = rte_fls_u32(n) - 1;
+	return RTE_MIN(2 * log + ((n >> (log - 1)) & 1), 30u);
+}
+
+static void
+put_aeth(void *ext, uint8_t syndrome, uint32_t msn)
+{
+	((struct vrb_aeth *)ext)->smsn = rte_cpu_to_be_32((uint32_t)syndrome << 24 | msn);
+}
+
+static struct rte_mbuf *
+make_ack(struct vrb_qp *qp)
+{
+	struct vrb_responder *resp = &qp->resp;
+	uint8_t syndrome = resp->ack_syndrome;
+	struct rte_mbuf *m;
+	void *ext;
+
+	m = vrb_pkt_begin(qp, VRB_RC_ACK, resp->ack_psn, 0, &ext);
+	if (unlikely(m == NULL))
+		return NULL;
+	if (syndrome == VRB_AETH_ACK) {
+		syndrome |= credit_code(qp);
+		qp->engine->stats.tx_acks++;
+	}
+	put_aeth(ext, syndrome, resp->msn);
+	if (unlikely(vrb_pkt_end(qp, m, 0) < 0)) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	resp->ack_pending = false;
+	return m;
+}
+
+static struct rte_mbuf *
+make_atomic_ack(struct vrb_qp *qp, struct vrb_resp_op *op)
+{
+	struct rte_mbuf *m;
+	void *ext;
+
+	m = vrb_pkt_begin(qp, VRB_RC_ATOMIC_ACK, op->psn, 0, &ext);
+	if (unlikely(m == NULL))
+		return NULL;
+	put_aeth(ext, VRB_AETH_ACK | credit_code(qp), op->msn);
+	((struct vrb_atomic_ack_eth *)((uint8_t *)ext + sizeof(struct vrb_aeth)))->orig = rte_cpu_to_be_64(op->orig);
+	if (unlikely(vrb_pkt_end(qp, m, 0) < 0)) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	return m;
+}
+
+static uint8_t
+read_opcode(const struct vrb_resp_op *op)
+{
+	bool first = op->psn == op->first_psn, last = op->psn == op->last_psn;
+
+	if (first)
+		return last ? VRB_RC_READ_RESP_ONLY : VRB_RC_READ_RESP_FIRST;
+	return last ? VRB_RC_READ_RESP_LAST : VRB_RC_READ_RESP_MIDDLE;
+}
+
+/** The region has gone between request and response. */
+static void
+fail_read(struct vrb_qp *qp, struct vrb_resp_op *op, const char *why)
+{
+	uint32_t psn = op->psn;
+
+	qp->resp.ops_tail = qp->resp.ops_head;
+	if (vrb_qp_get_state(qp) != VRB_QPS_ERR)
+		refuse(qp, VRB_NAK_REM_ACCESS, psn, "READ Request", why);
+}
+
+static struct rte_mbuf *
+make_read_response(struct vrb_qp *qp, struct vrb_resp_op *op)
+{
+	uint32_t off = (uint32_t)vrb_psn_diff(op->psn, op->first_psn) * qp->mtu;
+	uint32_t len = RTE_MIN(op->length - off, qp->mtu);
+	const char *why = "the memory behind the memory region is no longer mapped";
+	uint8_t opcode = read_opcode(op);
+	const void *src = NULL;
+	struct rte_mbuf *m;
+	void *ext;
+	int rc = 0;
+
+	if (len > 0) {
+		src = vrb_mr_remote(qp->engine, qp, op->rkey, op->va + off, len, VRB_ACCESS_REMOTE_READ, &why);
+		if (unlikely(src == NULL)) {
+			fail_read(qp, op, why);
+			return NULL;
+		}
+	}
+	m = vrb_pkt_begin(qp, opcode, op->psn, 0, &ext);
+	if (unlikely(m == NULL))
+		return NULL;
+	if (opcode != VRB_RC_READ_RESP_MIDDLE)
+		put_aeth(ext, VRB_AETH_ACK | credit_code(qp), op->msn);
+	if (len > 0)
+		rc = vrb_pkt_payload(qp->engine, m, src, len);
+	if (likely(rc == 0))
+		rc = vrb_pkt_end(qp, m, len);
+	if (unlikely(rc < 0)) {
+		rte_pktmbuf_free(m);
+		if (rc == -EFAULT)
+			fail_read(qp, op, why);
+		return NULL;
+	}
+	return m;
+}
+
+struct rte_mbuf *
+vrb_resp_next(struct vrb_qp *qp)
+{
+	struct vrb_responder *resp = &qp->resp;
+	struct vrb_resp_op *op;
+	struct rte_mbuf *m;
+
+	if (resp->ops_head == resp->ops_tail)
+		return resp->ack_pending ? make_ack(qp) : NULL;
+	op = &resp->ops[resp->ops_tail & resp->ops_mask];
+	m = op->atomic ? make_atomic_ack(qp, op) : make_read_response(qp, op);
+	/* A READ that failed has become a NAK, which scheduled the QP. */
+	if (unlikely(m == NULL))
+		return NULL;
+	if (op->psn == op->last_psn)
+		resp->ops_tail++;
+	else
+		op->psn = vrb_psn_add(op->psn, 1);
+	return m;
+}
