@@ -268,6 +268,8 @@ vrb_qp_error(struct vrb_qp *qp)
 	if (old == VRB_QPS_ERR)
 		return;
 	atomic_store_explicit(&qp->state, VRB_QPS_ERR, memory_order_relaxed);
+	/* The state before the look at the queues: who posts after that look sees the state and rings. */
+	atomic_thread_fence(memory_order_seq_cst);
 	vrb_timer_set(qp, 0);
 	/* A NAK that ends the connection still goes out, and the answers before it. */
 	if (!qp->resp.nak_final) {
@@ -278,9 +280,6 @@ vrb_qp_error(struct vrb_qp *qp)
 	/* IBTA o11-5.2.5: no more receives of the SRQ will complete on this QP. */
 	if (qp->srq != NULL && old != VRB_QPS_RESET)
 		vrb_engine_async(qp->engine, VRB_EVENT_QP_LAST_WQE_REACHED, qp->user);
-	/*
-	 * A poster that still saw the old state may have committed after the flush, without a doorbell for it: one more
-	 * look, when it is the QP's turn.
-	 */
+	/* For the NAK that may be pending. */
 	vrb_engine_schedule(qp);
 }
