@@ -56,16 +56,23 @@ check_segment(const char *value, char *why, size_t len)
 static int
 check_ip(const char *value, char *why, size_t len)
 {
+	struct in6_addr a6;
 	struct in_addr a;
 	unsigned int first;
+	bool host;
 
-	if (inet_pton(AF_INET, value, &a) != 1)
-		return reject(why, len, "an IPv4 address, for example 198.18.0.7");
-	first = ntohl(a.s_addr) >> 24;
-	if (first == 0 || first == 127 || first >= 224)
+	if (inet_pton(AF_INET, value, &a) == 1) {
+		first = ntohl(a.s_addr) >> 24;
+		host = first != 0 && first != 127 && first < 224;
+	} else if (inet_pton(AF_INET6, value, &a6) == 1) {
+		host = !IN6_IS_ADDR_UNSPECIFIED(&a6) && !IN6_IS_ADDR_LOOPBACK(&a6) &&
+		       !IN6_IS_ADDR_MULTICAST(&a6);
+	} else {
+		return reject(why, len, "an IPv4 or IPv6 address, for example 198.18.0.7");
+	}
+	if (!host)
 		return reject(why, len,
-			"the IPv4 address of one host, not a loopback, multicast "
-			"or broadcast address");
+			"the address of one host, not a loopback, multicast or broadcast address");
 	return 0;
 }
 
@@ -112,8 +119,8 @@ const struct vrb_setting_desc vrb_setting_descs[VRB_SET_COUNT] = {
 		"the DPDK port below the device", check_port},
 	[VRB_SET_SEGMENT] = {"segment", "NAME", "VERBENA_SEGMENT", "default",
 		"the shared-memory network to join", check_segment},
-	[VRB_SET_IP] = {"ip", "ADDRESS", "VERBENA_IP", "automatic",
-		"the IPv4 address of the device", check_ip},
+	[VRB_SET_IP] = {"ip", "ADDRESS", "VERBENA_IP", "automatic", "the IP address of the device",
+		check_ip},
 	[VRB_SET_ICRC] = {"icrc", "auto|on|off", "VERBENA_ICRC", "auto",
 		"checksums over what is sent", check_icrc},
 	[VRB_SET_LOG] = {"log", "LEVEL[:FILE]", "VERBENA_LOG", "error",

@@ -23,6 +23,7 @@ from pathlib import Path
 
 TIME_LIMIT = 60.0
 MEMLOCK = 64 * 1024
+SONAME = "libibverbs.so.1"
 SANITIZERS = ("libasan", "libtsan", "libubsan")
 
 
@@ -91,7 +92,7 @@ class Process:
         self.name, self.argv = name, [str(a) for a in argv]
         self.out_path = site.folder / f"{name}.out"
         self.err_path = site.folder / f"{name}.err"
-        self.began = time.monotonic()
+        self.began = self.ended = time.monotonic()
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
             self.popen = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=out,
                                           stderr=err, env=env, cwd=cwd, start_new_session=True,
@@ -112,7 +113,9 @@ class Process:
 
     def wait(self, seconds=TIME_LIMIT):
         try:
-            return self.popen.wait(seconds)
+            status = self.popen.wait(seconds)
+            self.ended = time.monotonic()
+            return status
         except subprocess.TimeoutExpired:
             self.kill()
             raise Failure(f"{self.describe()}\nstill running after {seconds:.0f} s") from None
@@ -169,6 +172,18 @@ class Site:
         env.update(extra or {})
         return env
 
+    def shim(self):
+        """The library that stands in for libibverbs."""
+        path = self.command.parent.parent.parent / "lib/verbs" / SONAME
+        return path if path.exists() else next(self.folder.glob(f"stage/**/verbena/{SONAME}"))
+
+    def copy(self, program):
+        """A program of the build tree where every identity can run it."""
+        place = self.folder / Path(program).name
+        shutil.copy(program, place)
+        place.chmod(0o755)
+        return place
+
     def start(self, argv, options=(), env=None, name=None, verbena=True, before=()):
         """Starts a program under `verbena run`, or as it is; before: such as taskset."""
         base = name or Path(str(argv[0])).name
@@ -213,7 +228,7 @@ class Site:
 
 def sanitizer_environment(verbena):
     """A shim with a sanitizer wants its runtime in front of every program."""
-    shim = verbena.parent.parent.parent / "lib/verbs/libibverbs.so.1"
+    shim = verbena.parent.parent.parent / "lib/verbs" / SONAME
     if not shim.exists():
         return {}
     out = subprocess.run(["ldd", shim], capture_output=True, text=True).stdout
@@ -226,7 +241,7 @@ def sanitizer_environment(verbena):
 
 def reachable_command(verbena, identity, folder):
     """The command, or, when this user may not enter the build tree, an installed copy of it."""
-    shim = verbena.parent.parent.parent / "lib/verbs/libibverbs.so.1"
+    shim = verbena.parent.parent.parent / "lib/verbs" / SONAME
     probe = subprocess.run(["cat", verbena, shim], stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, cwd="/", **identity.popen_args())
     if probe.returncode == 0 or not shim.exists():
