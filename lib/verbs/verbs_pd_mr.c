@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Protection domains and memory regions.
+ *
+ * Registering pins nothing: the device lives in the process and sees its memory as it is. But a bad
+ * address is refused as hardware refuses it, and memory that goes away afterwards gives an error
+ * completion.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs_maps.h"
+#include "verbs_private.h"
+
+/* What the functions below check is a failure of the call that they are part of. */
+#define refuse(err, ...) vrb_explain_call(err, "ibv_reg_mr", __VA_ARGS__)
+#define refuse_null(err, ...) (errno = refuse(err, __VA_ARGS__), NULL)
+
+struct ibv_pd *
+ibv_alloc_pd(struct ibv_context *context)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(context);
+	struct vrb_vpd *pd = calloc(1, sizeof(*pd));
+	int rc;
+
+	if (!pd)
+		return vrb_fail_null(ENOMEM, "there is no memory");
+	rc = vrb_enter(ctx);
+	if (!rc) {
+		rc = vrb_pd_create(ctx->engine, &pd->pd);
+		vrb_leave(ctx);
+	}
+	if (rc) {
+		free(pd);
+		return vrb_fail_null(-rc, "there can be %d protection domains", VRB_MAX_PD);
+	}
+	pd->ibv.context = context;
+	pd->ibv.handle = vrb_obj_add(ctx, VRB_KIND_PD, &pd->obj);
+	return &pd->ibv;
+}
+
+int
+ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
+	struct vrb_vpd *pd = vrb_to_pd(ibv);
+	uint32_t users = 0;
+	int rc;
+
+	rc = vrb_enter(ctx);
+	if (!rc) {
+		users = pd->pd->refs;
+		rc = vrb_pd_destroy(ctx->engine, pd->pd);
+		vrb_leave(ctx);
+	}
+	if (rc)
+		return vrb_fail(-rc,
+			"%u objects stand in the protection domain; destroy them first", users);
+	vrb_obj_remove(ctx, VRB_KIND_PD, &pd->obj);
+	free(pd);
+	return 0;
+}
+
+void
+vrb_pd_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx)
+{
+	struct vrb_vpd *pd = vrb_container(obj, struct vrb_vpd, obj);
+
+	vrb_pd_destroy(ctx->engine, pd->pd);
+	free(pd);
+}
+
+#define ACCESS_KNOWN \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
+
+/* The rules of ibv_reg_mr(3) for access flags. @return 0 or an errno */
+static int
+check_access(unsigned int access)
+{
+	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
+		return refuse(EOPNOTSUPP, "the device does not claim on-demand paging");
+	if (access & ~(unsigned int)ACCESS_KNOWN)
+		return refuse(EINVAL, "access is %#x, with bits that are not defined", access);
+	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
+		!(access & IBV_ACCESS_LOCAL_WRITE))
+		return refuse(EINVAL,
+			"access is %#x, but remote write or atomic access needs local write "
+			"access, too",
+			access);
+	return 0;
+}
+
+/* Whether the memory is there. @return 0 or an errno */
+static int
+check_memory(uint64_t addr, uint64_t length, unsigned int access)
+{
+	bool write = access & IBV_ACCESS_LOCAL_WRITE;
+	uint64_t bad;
+	int rc;
+
+	if (!length)
+		return refuse(EINVAL, "length is 0");
+	if (addr + length < addr || length > VRB_MAX_MR_SIZE)
+		return refuse(
+			EINVAL, "%#lx bytes at %#lx are more than can be mapped", length, addr);
+	rc = vrb_maps_check(addr, length, write, &bad);
+	if (rc == -EFAULT)
+		return refuse(EFAULT,
+			"the memory is not mapped%s at %#lx (%#lx bytes at %#lx were given)",
+			write ? ", or not writable," : "", bad, length, addr);
+	if (rc)
+		return refuse(
+			-rc, "/proc/self/maps cannot be read, so the address cannot be checked");
+	return 0;
+}
+
+static struct ibv_mr *
+reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(pd->context);
+	struct vrb_vmr *mr;
+	int rc;
+
+	access &= ~(unsigned int)
+			  IBV_ACCESS_OPTIONAL_RANGE; /* hints: a device may ignore each of them */
+	errno = check_access(access);
+	if (!errno)
+		errno = check_memory((uintptr_t)addr, length, access);
+	if (errno)
+		return NULL;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return refuse_null(ENOMEM, "there is no memory");
+	rc = vrb_enter(ctx);
+	if (!rc) {
+		rc = vrb_mr_reg(ctx->engine, vrb_to_pd(pd)->pd, (uintptr_t)addr, length,
+			access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access, &mr->mr);
+		vrb_leave(ctx);
+	}
+	if (rc) {
+		free(mr);
+		return refuse_null(-rc,
+			rc == -ENOMEM ? "there can be %d regions and windows"
+				      : "the range wraps around the end of the addresses (%d)",
+			VRB_MAX_MR);
+	}
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	mr->ibv.lkey = mr->mr->lkey;
+	mr->ibv.rkey = mr->mr->rkey;
+	mr->ibv.handle = vrb_obj_add(ctx, VRB_KIND_MR, &mr->obj);
+	return &mr->ibv;
+}
+
+struct ibv_mr *
+ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return reg_mr(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+struct ibv_mr *
+ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return reg_mr(pd, addr, length, iova, (unsigned int)access);
+}
+
+struct ibv_mr *
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	return reg_mr(pd, addr, length, iova, access);
+}
+
+int
+ibv_dereg_mr(struct ibv_mr *ibv)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
+	struct vrb_vmr *mr = vrb_to_mr(ibv);
+	int rc;
+
+	rc = vrb_enter(ctx);
+	if (!rc) {
+		rc = vrb_mr_dereg(ctx->engine, mr->mr);
+		vrb_leave(ctx);
+	}
+	if (rc)
+		return vrb_fail(-rc,
+			"memory windows are bound to the region; invalidate or free them first");
+	vrb_obj_remove(ctx, VRB_KIND_MR, &mr->obj);
+	free(mr);
+	return 0;
+}
+
+void
+vrb_mr_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx)
+{
+	struct vrb_vmr *mr = vrb_container(obj, struct vrb_vmr, obj);
+
+	vrb_mr_dereg(ctx->engine, mr->mr);
+	free(mr);
+}

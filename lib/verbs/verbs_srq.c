@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shared receive queues.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs_private.h"
+
+/* @return 0 or an errno */
+static int
+check_srq_attr(const struct ibv_srq_attr *attr)
+{
+	if (attr->max_wr < 1 || attr->max_wr > VRB_MAX_SRQ_WR)
+		return vrb_explain_call(EINVAL, "ibv_create_srq",
+			"max_wr is %u; it must be from 1 to %d", attr->max_wr, VRB_MAX_SRQ_WR);
+	if (attr->max_sge > VRB_MAX_SRQ_SGE)
+		return vrb_explain_call(EINVAL, "ibv_create_srq",
+			"max_sge is %u; the device has %d", attr->max_sge, VRB_MAX_SRQ_SGE);
+	return 0;
+}
+
+static void
+init_srq(struct vrb_vsrq *srq, struct ibv_pd *pd, void *srq_context)
+{
+	int i;
+
+	srq->events[VRB_SRQ_EV_ERR].type = IBV_EVENT_SRQ_ERR;
+	srq->events[VRB_SRQ_EV_LIMIT].type = IBV_EVENT_SRQ_LIMIT_REACHED;
+	for (i = 0; i < VRB_SRQ_EVENTS; i++)
+		srq->events[i].obj = srq;
+	srq->ibv.context = pd->context;
+	srq->ibv.srq_context = srq_context;
+	srq->ibv.pd = pd;
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+}
+
+static void
+free_srq(struct vrb_vsrq *srq)
+{
+	pthread_mutex_destroy(&srq->ibv.mutex);
+	pthread_cond_destroy(&srq->ibv.cond);
+	free(srq);
+}
+
+struct ibv_srq *
+ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(pd->context);
+	uint32_t max_wr = init->attr.max_wr, max_sge = init->attr.max_sge;
+	struct vrb_vsrq *srq;
+	int rc;
+
+	/* attr.srq_limit is not looked at here; see ibv_create_srq(3). */
+	errno = check_srq_attr(&init->attr);
+	if (errno)
+		return NULL;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return vrb_fail_null(ENOMEM, "there is no memory");
+	init_srq(srq, pd, init->srq_context);
+	rc = vrb_enter(ctx);
+	if (!rc) {
+		rc = vrb_srq_create(
+			ctx->engine, vrb_to_pd(pd)->pd, &max_wr, &max_sge, srq, &srq->srq);
+		vrb_leave(ctx);
+	}
+	if (rc) {
+		free_srq(srq);
+		return vrb_fail_null(-rc,
+			"there can be %d shared receive queues, as far as there is memory",
+			VRB_MAX_SRQ);
+	}
+	init->attr.max_wr = max_wr;
+	init->attr.max_sge = max_sge;
+	srq->ibv.handle = vrb_obj_add(ctx, VRB_KIND_SRQ, &srq->obj);
+	return &srq->ibv;
+}
+
+/* What the inline wrapper does not give to ibv_create_srq(): a missing PD, or a type that is not
+ * basic. */
+struct ibv_srq *
+vrb_verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type != IBV_SRQT_BASIC)
+		return vrb_fail_null(EOPNOTSUPP,
+			"srq_type is %d; the device has basic ones (IBV_SRQT_BASIC) only",
+			(int)attr->srq_type);
+	if (attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD))
+		return vrb_fail_null(EOPNOTSUPP,
+			"comp_mask is %#x, with attributes that the device does not have",
+			attr->comp_mask);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
+		return vrb_fail_null(EINVAL, "pd is missing, or belongs to another context");
+	return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);
+}
+
+int
+ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
+	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0;
+	int rc;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return vrb_fail(
+			EINVAL, "srq_attr_mask is %#x, with bits that are not defined", mask);
+	if (mask & IBV_SRQ_MAX_WR && (max_wr < 1 || max_wr > VRB_MAX_SRQ_WR))
+		return vrb_fail(
+			EINVAL, "max_wr is %u; it must be from 1 to %d", max_wr, VRB_MAX_SRQ_WR);
+	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > VRB_MAX_SRQ_WR)
+		return vrb_fail(EINVAL, "srq_limit is %u; the device has %d", attr->srq_limit,
+			VRB_MAX_SRQ_WR);
+	rc = vrb_enter(ctx);
+	if (!rc) {
+		rc = vrb_srq_modify(vrb_to_srq(ibv)->srq, &max_wr,
+			mask & IBV_SRQ_LIMIT ? attr->srq_limit : UINT32_MAX);
+		vrb_leave(ctx);
+	}
+	if (rc)
+		return vrb_fail(-rc,
+			"the queue holds more than the new max_wr, or srq_limit is above max_wr");
+	if (mask & IBV_SRQ_MAX_WR)
+		attr->max_wr = max_wr;
+	return 0;
+}
+
+int
+ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
+	struct vrb_srq *srq = vrb_to_srq(ibv)->srq;
+
+	if (vrb_enter(ctx))
+		return vrb_fail(
+			ENODEV, "the device belongs to the process that this one was forked from");
+	attr->max_wr = srq->rq.max_wr;
+	attr->max_sge = srq->rq.max_sge;
+	attr->srq_limit = srq->limit;
+	vrb_leave(ctx);
+	return 0;
+}
+
+int
+vrb_verbs_get_srq_num(struct ibv_srq *srq, uint32_t *num)
+{
+	return vrb_fail(EOPNOTSUPP, "only shared receive queues of XRC have numbers");
+}
+
+int
+ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
+	struct vrb_vsrq *srq = vrb_to_srq(ibv);
+	uint32_t users = 0, reported = 0;
+	int i, rc;
+
+	rc = vrb_enter(ctx);
+	if (!rc) {
+		users = srq->srq->refs;
+		rc = vrb_srq_destroy(srq->srq);
+		vrb_leave(ctx);
+	}
+	if (rc)
+		return vrb_fail(-rc, "%u queue pairs use it; destroy them first", users);
+	for (i = 0; i < VRB_SRQ_EVENTS; i++)
+		reported += vrb_evq_cancel(&ctx->async, &srq->events[i]);
+	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, reported);
+	vrb_obj_remove(ctx, VRB_KIND_SRQ, &srq->obj);
+	free_srq(srq);
+	return 0;
+}
+
+void
+vrb_srq_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx)
+{
+	struct vrb_vsrq *srq = vrb_container(obj, struct vrb_vsrq, obj);
+
+	vrb_srq_destroy(srq->srq);
+	free_srq(srq);
+}

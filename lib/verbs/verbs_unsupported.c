@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls that the device does not support and does not claim. Each one exists, and fails with
+ * EOPNOTSUPP by the convention of its kind, so that a program finds a working answer wherever it
+ * asks.
+ */
+#include <errno.h>
+
+#include "verbs_private.h"
+
+#define UNSUPPORTED "the device does not support it"
+
+#define NO_POINTER(type, name, ...) \
+	static type *vrb_verbs_##name(__VA_ARGS__) \
+	{ \
+		return vrb_fail_null(EOPNOTSUPP, UNSUPPORTED); \
+	}
+
+#define NO_INT(name, ...) \
+	static int vrb_verbs_##name(__VA_ARGS__) \
+	{ \
+		return vrb_fail(EOPNOTSUPP, UNSUPPORTED); \
+	}
+
+NO_INT(advise_mr, struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+	struct ibv_sge *sg_list, uint32_t num_sges)
+NO_POINTER(struct ibv_mr, alloc_null_mr, struct ibv_pd *pd)
+NO_INT(read_counters, struct ibv_counters *counters, uint64_t *values, uint32_t n, uint32_t flags)
+NO_INT(attach_counters_point_flow, struct ibv_counters *counters,
+	struct ibv_counter_attach_attr *attr, struct ibv_flow *flow)
+NO_POINTER(struct ibv_counters, create_counters, struct ibv_context *context,
+	struct ibv_counters_init_attr *attr)
+NO_INT(destroy_counters, struct ibv_counters *counters)
+NO_POINTER(struct ibv_mr, reg_dm_mr, struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
+	size_t length, unsigned int access)
+NO_POINTER(struct ibv_dm, alloc_dm, struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
+NO_INT(free_dm, struct ibv_dm *dm)
+NO_INT(modify_flow_action_esp, struct ibv_flow_action *action,
+	struct ibv_flow_action_esp_attr *attr)
+NO_INT(destroy_flow_action, struct ibv_flow_action *action)
+NO_POINTER(struct ibv_flow_action, create_flow_action_esp, struct ibv_context *context,
+	struct ibv_flow_action_esp_attr *attr)
+NO_INT(modify_qp_rate_limit, struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+NO_POINTER(struct ibv_pd, alloc_parent_domain, struct ibv_context *context,
+	struct ibv_parent_domain_init_attr *attr)
+NO_INT(dealloc_td, struct ibv_td *td)
+NO_POINTER(struct ibv_td, alloc_td, struct ibv_context *context, struct ibv_td_init_attr *attr)
+NO_INT(modify_cq, struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+NO_INT(destroy_rwq_ind_table, struct ibv_rwq_ind_table *table)
+NO_POINTER(struct ibv_rwq_ind_table, create_rwq_ind_table, struct ibv_context *context,
+	struct ibv_rwq_ind_table_init_attr *attr)
+NO_INT(destroy_wq, struct ibv_wq *wq)
+NO_INT(modify_wq, struct ibv_wq *wq, struct ibv_wq_attr *attr)
+NO_POINTER(struct ibv_wq, create_wq, struct ibv_context *context, struct ibv_wq_init_attr *attr)
+NO_INT(destroy_flow, struct ibv_flow *flow)
+NO_POINTER(struct ibv_flow, create_flow, struct ibv_qp *qp, struct ibv_flow_attr *attr)
+NO_POINTER(struct ibv_qp, open_qp, struct ibv_context *context, struct ibv_qp_open_attr *attr)
+NO_POINTER(struct ibv_xrcd, open_xrcd, struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+NO_INT(close_xrcd, struct ibv_xrcd *xrcd)
+
+static int
+vrb_verbs_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op)
+{
+	*bad_op = op;
+	return vrb_fail(EOPNOTSUPP, UNSUPPORTED);
+}
+
+/* Slots of libibverbs 1.0: nothing calls them since there are functions of those names. */
+static int
+compat_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	return ibv_query_device(context, attr);
+}
+
+static void *
+compat_slot(void)
+{
+	errno = ENOSYS;
+	return NULL;
+}
+
+static void
+fill_compat_slots(struct ibv_context_ops *ops)
+{
+	ops->_compat_query_device = compat_query_device;
+	ops->_compat_alloc_pd = compat_slot;
+	ops->_compat_dealloc_pd = compat_slot;
+	ops->_compat_reg_mr = compat_slot;
+	ops->_compat_rereg_mr = compat_slot;
+	ops->_compat_dereg_mr = compat_slot;
+	ops->_compat_create_cq = compat_slot;
+	ops->_compat_cq_event = compat_slot;
+	ops->_compat_resize_cq = compat_slot;
+	ops->_compat_destroy_cq = compat_slot;
+	ops->_compat_create_srq = compat_slot;
+	ops->_compat_modify_srq = compat_slot;
+	ops->_compat_query_srq = compat_slot;
+	ops->_compat_destroy_srq = compat_slot;
+	ops->_compat_create_qp = compat_slot;
+	ops->_compat_query_qp = compat_slot;
+	ops->_compat_modify_qp = compat_slot;
+	ops->_compat_destroy_qp = compat_slot;
+	ops->_compat_create_ah = compat_slot;
+	ops->_compat_destroy_ah = compat_slot;
+	ops->_compat_attach_mcast = compat_slot;
+	ops->_compat_detach_mcast = compat_slot;
+	ops->_compat_async_event = compat_slot;
+}
+
+void
+vrb_ops_unsupported(struct verbs_context *v)
+{
+	fill_compat_slots(&v->context.ops);
+	v->advise_mr = vrb_verbs_advise_mr;
+	v->alloc_null_mr = vrb_verbs_alloc_null_mr;
+	v->read_counters = vrb_verbs_read_counters;
+	v->attach_counters_point_flow = vrb_verbs_attach_counters_point_flow;
+	v->create_counters = vrb_verbs_create_counters;
+	v->destroy_counters = vrb_verbs_destroy_counters;
+	v->reg_dm_mr = vrb_verbs_reg_dm_mr;
+	v->alloc_dm = vrb_verbs_alloc_dm;
+	v->free_dm = vrb_verbs_free_dm;
+	v->modify_flow_action_esp = vrb_verbs_modify_flow_action_esp;
+	v->destroy_flow_action = vrb_verbs_destroy_flow_action;
+	v->create_flow_action_esp = vrb_verbs_create_flow_action_esp;
+	v->modify_qp_rate_limit = vrb_verbs_modify_qp_rate_limit;
+	v->alloc_parent_domain = vrb_verbs_alloc_parent_domain;
+	v->dealloc_td = vrb_verbs_dealloc_td;
+	v->alloc_td = vrb_verbs_alloc_td;
+	v->modify_cq = vrb_verbs_modify_cq;
+	v->post_srq_ops = vrb_verbs_post_srq_ops;
+	v->destroy_rwq_ind_table = vrb_verbs_destroy_rwq_ind_table;
+	v->create_rwq_ind_table = vrb_verbs_create_rwq_ind_table;
+	v->destroy_wq = vrb_verbs_destroy_wq;
+	v->modify_wq = vrb_verbs_modify_wq;
+	v->create_wq = vrb_verbs_create_wq;
+	v->ibv_destroy_flow = vrb_verbs_destroy_flow;
+	v->ibv_create_flow = vrb_verbs_create_flow;
+	/* Where programs built against libibverbs 1.1.8 look for the two functions above. */
+	v->ABI_placeholder1 = (void (*)(void))vrb_verbs_create_flow;
+	v->ABI_placeholder2 = (void (*)(void))vrb_verbs_destroy_flow;
+	v->open_qp = vrb_verbs_open_qp;
+	v->open_xrcd = vrb_verbs_open_xrcd;
+	v->close_xrcd = vrb_verbs_close_xrcd;
+}
+
+/* ---- functions with a symbol of their own ---- */
+
+struct ibv_context *
+ibv_import_device(int cmd_fd)
+{
+	return vrb_fail_null(EOPNOTSUPP, UNSUPPORTED);
+}
+
+struct ibv_pd *
+ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	return vrb_fail_null(EOPNOTSUPP, UNSUPPORTED);
+}
+
+struct ibv_mr *
+ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	return vrb_fail_null(EOPNOTSUPP, UNSUPPORTED);
+}
+
+struct ibv_dm *
+ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	return vrb_fail_null(EOPNOTSUPP, UNSUPPORTED);
+}
+
+/* Nothing was imported, so there is nothing to give back. */
+void
+ibv_unimport_pd(struct ibv_pd *pd)
+{
+}
+
+void
+ibv_unimport_mr(struct ibv_mr *mr)
+{
+}
+
+void
+ibv_unimport_dm(struct ibv_dm *dm)
+{
+}
+
+struct ibv_mr *
+ibv_reg_dmabuf_mr(
+	struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	return vrb_fail_null(EOPNOTSUPP, UNSUPPORTED);
+}
+
+/* This one has codes of its own: INPUT says that the region is as it was. */
+int
+ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	errno = vrb_fail(EOPNOTSUPP, UNSUPPORTED);
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	return vrb_fail_null(
+		EOPNOTSUPP, "address handles are for datagrams, which the device does not have");
+}
+
+int
+ibv_destroy_ah(struct ibv_ah *ah)
+{
+	return vrb_fail(EOPNOTSUPP, UNSUPPORTED);
+}
+
+int
+ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return vrb_fail(EOPNOTSUPP, "multicast is for datagrams, which the device does not have");
+}
+
+int
+ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return vrb_fail(EOPNOTSUPP, UNSUPPORTED);
+}
