@@ -24,7 +24,7 @@ RTE_LOG_REGISTER(vrb_shmlan_logtype, pmd.net.shmlan, NOTICE)
 static void
 filter_changed(struct shm_port *port)
 {
-	atomic_fetch_or_explicit(&port->rx.change, SHM_CHANGE_RINGS, memory_order_release);
+	atomic_fetch_or_explicit(&port->rx.change, SHM_CHANGE_FILTER, memory_order_release);
 }
 
 static int
@@ -546,6 +546,8 @@ shm_remove(struct rte_vdev_device *vdev)
 
 	if (dev == NULL)
 		return 0; /* closed already */
+	if (dev->data->dev_started)
+		rte_eth_dev_stop(dev->data->port_id);
 	return rte_eth_dev_close(dev->data->port_id);
 }
 

@@ -193,6 +193,7 @@ struct shm_out {
 
 /* Values of the change words; more than one bit may be set. */
 #define SHM_CHANGE_RINGS 1u
+#define SHM_CHANGE_FILTER 2u /* Rx: has to be taken over before anything is received */
 #define SHM_CHANGE_FORKED 0x80000000u /* we are the child: the port is the parent's */
 
 enum shm_rx_stat {

@@ -412,16 +412,23 @@ vrb_shmlan_rx_discard(struct shm_port *port)
 	}
 }
 
-/* Called when the change word is set: takes changes over unless the control side has the lock just now. */
+/*
+ * Called when the change word is set: takes changes over. Those of rings can wait until the control side does not have the
+ * lock; those of the filter cannot, as the next frame may depend on them. Returns false in a child of fork(2).
+ */
 static __rte_noinline bool
 take_changes(struct shm_rxq *q)
 {
-	if (atomic_load_explicit(&q->change, memory_order_relaxed) & SHM_CHANGE_FORKED)
+	uint32_t change = atomic_load_explicit(&q->change, memory_order_relaxed);
+
+	if (change & SHM_CHANGE_FORKED)
 		return false;
-	if (pthread_mutex_trylock(&q->port->lock) == 0) {
-		vrb_shmlan_rx_sync(q->port);
-		pthread_mutex_unlock(&q->port->lock);
-	}
+	if (change & SHM_CHANGE_FILTER)
+		pthread_mutex_lock(&q->port->lock);
+	else if (pthread_mutex_trylock(&q->port->lock) != 0)
+		return true;
+	vrb_shmlan_rx_sync(q->port);
+	pthread_mutex_unlock(&q->port->lock);
 	return true;
 }
 

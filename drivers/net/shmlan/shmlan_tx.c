@@ -131,8 +131,10 @@ take_changes(struct shm_txq *q)
 {
 	int rc;
 
-	if (pthread_mutex_trylock(&q->port->lock) != 0)
+	if (atomic_load_explicit(&q->change, memory_order_relaxed) & SHM_CHANGE_FORKED)
 		return -EAGAIN;
+	/* Waits for the control side, which never holds the lock for long: a short burst without a full ring would be a lie. */
+	pthread_mutex_lock(&q->port->lock);
 	rc = vrb_shmlan_tx_sync(q->port);
 	pthread_mutex_unlock(&q->port->lock);
 	return rc;
@@ -143,7 +145,7 @@ take_changes(struct shm_txq *q)
 /* A frame of one burst that cannot be sent: why. */
 enum tx_result {
 	TX_SENT = 0,
-	TX_AGAIN = -1, /* no room, or the control side is busy: back-pressure */
+	TX_AGAIN = -1, /* no room: back-pressure */
 	TX_DROP = -2,  /* counted by whoever says so */
 	TX_FAULT = -3,
 };
@@ -164,8 +166,7 @@ out_first(struct shm_txq *q, unsigned int slot, struct shm_out **out)
 
 	if (q->retry[slot] != 0 && rte_get_tsc_cycles() < q->retry[slot])
 		return drop(q, SHM_TX_DROP_DOWN);
-	if (pthread_mutex_trylock(&port->lock) != 0)
-		return TX_AGAIN;
+	pthread_mutex_lock(&port->lock);
 	rc = vrb_shmlan_out_open(port, slot, q->inc[slot], out);
 	pthread_mutex_unlock(&port->lock);
 	if (rc == 0) {
