@@ -52,6 +52,11 @@ struct vrb_atomic_ack_eth {
 	rte_be64_t orig;
 } __rte_packed;
 
+/** Of a SEND with invalidate. */
+struct vrb_ieth {
+	rte_be32_t rkey;
+} __rte_packed;
+
 /* AETH syndromes (IBTA 9.7.5.2.1): the three upper bits tell the kind, the five lower ones its value. */
 #define VRB_AETH_KIND 0xe0u
 #define VRB_AETH_VALUE 0x1fu

@@ -12,7 +12,7 @@
 #define ATOMIC ((uint8_t)sizeof(struct vrb_atomic_eth))
 #define ATOMIC_ACK ((uint8_t)(AETH + sizeof(struct vrb_atomic_ack_eth)))
 #define IMM 4
-#define INV 4
+#define INV ((uint8_t)sizeof(struct vrb_ieth))
 
 #define OP(code, str, len, fl) [code] = { .name = str, .flags = VRB_OP_VALID | (fl), .ext_len = (len) }
 

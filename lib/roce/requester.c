@@ -348,7 +348,7 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 	if (vrb_opcode_info(opcode)->flags & VRB_OP_IMM)
 		memcpy(ext, &wqe->imm, sizeof(wqe->imm));
 	else if (vrb_opcode_info(opcode)->flags & VRB_OP_INV)
-		*(rte_be32_t *)ext = rte_cpu_to_be_32(wqe->imm);
+		((struct vrb_ieth *)ext)->rkey = rte_cpu_to_be_32(wqe->imm);
 	rc = add_payload(qp, wqe, m, pos, len, &why);
 	if (likely(rc == 0))
 		rc = vrb_pkt_end(qp, m, len);

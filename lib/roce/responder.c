@@ -229,7 +229,7 @@ complete_recv(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 		memcpy(&imm, ext, sizeof(imm));
 		flags = VRB_WC_WITH_IMM;
 	} else if (pkt->info->flags & VRB_OP_INV) {
-		imm = rte_be_to_cpu_32(*(const rte_be32_t *)ext);
+		imm = rte_be_to_cpu_32(((const struct vrb_ieth *)ext)->rkey);
 		flags = VRB_WC_WITH_INV;
 		if (vrb_mw_invalidate(qp->engine, qp, imm, &why) < 0) {
 			fail_recv(qp, VRB_WC_MW_BIND_ERR, VRB_NAK_REM_ACCESS, pkt->psn, why);
