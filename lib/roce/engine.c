@@ -217,6 +217,20 @@ loop_full(const struct vrb_engine *e)
 	return e->loop_head - e->loop_tail == VRB_LOOP_SIZE;
 }
 
+/** Hands a packet to the caller, or keeps it if it is for ourselves. @return how many the caller gets */
+static inline unsigned int
+emit(struct vrb_engine *e, struct rte_mbuf *m, struct rte_mbuf **pkt)
+{
+	e->stats.tx_packets++;
+	e->stats.tx_bytes += m->pkt_len;
+	if (unlikely(e->out_loop)) {
+		e->loop[e->loop_head++ % VRB_LOOP_SIZE] = m;
+		return 0;
+	}
+	*pkt = m;
+	return 1;
+}
+
 /** One QP's turn. @return packets put into @p pkts; *more: it has more to send */
 static unsigned int
 turn(struct vrb_engine *e, struct vrb_qp *qp, struct rte_mbuf **pkts, unsigned int n, bool *more)
@@ -227,29 +241,21 @@ turn(struct vrb_engine *e, struct vrb_qp *qp, struct rte_mbuf **pkts, unsigned i
 	if (unlikely(vrb_qp_get_state(qp) == VRB_QPS_ERR))
 		vrb_qp_flush(qp);
 	for (sent = 0; sent < VRB_QP_BURST && made < n; sent++) {
-		if (qp->loopback && loop_full(e))
+		if (loop_full(e))
 			break;
 		m = vrb_req_next(qp, e->now);
 		if (m == NULL)
 			m = vrb_resp_next(qp);
 		if (m == NULL)
 			break;
-		e->stats.tx_packets++;
-		e->stats.tx_bytes += m->pkt_len;
-		if (qp->loopback)
-			e->loop[e->loop_head++ % VRB_LOOP_SIZE] = m;
-		else
-			pkts[made++] = m;
+		made += emit(e, m, &pkts[made]);
 	}
-	*more = m != NULL || e->starved || (qp->loopback && loop_full(e));
+	*more = m != NULL || e->starved || loop_full(e);
 	/* Answers do not wait for a requester that always has something to send. */
-	if (sent == VRB_QP_BURST && made < n && !qp->loopback) {
+	if (sent == VRB_QP_BURST && made < n && !loop_full(e)) {
 		m = vrb_resp_next(qp);
-		if (m != NULL) {
-			e->stats.tx_packets++;
-			e->stats.tx_bytes += m->pkt_len;
-			pkts[made++] = m;
-		}
+		if (m != NULL)
+			made += emit(e, m, &pkts[made]);
 	}
 	return made;
 }

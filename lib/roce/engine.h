@@ -23,6 +23,22 @@
 #define VRB_L2_LEN ((uint32_t)sizeof(struct rte_ether_hdr))
 #define VRB_HDR_TEMPLATE (VRB_L2_LEN + sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr))
 
+/** How to reach an address: what every packet to it starts with. */
+struct vrb_path {
+	uint32_t hdr_len;        /* Ethernet, IP, UDP */
+	uint32_t ip_sum;         /* IPv4: sum of the header without length */
+	bool v6;
+	bool loopback;           /* it is this engine's own port */
+	uint8_t hdr[VRB_HDR_TEMPLATE];
+};
+
+/** An address handle. */
+struct vrb_ah {
+	struct vrb_pd *pd;
+	struct vrb_av av;
+	struct vrb_path path;
+};
+
 /** A received packet, taken apart. Points into the first segment of the mbuf. */
 struct vrb_pkt {
 	struct rte_mbuf *m;
@@ -32,7 +48,9 @@ struct vrb_pkt {
 	uint32_t psn;
 	uint32_t payload_off;
 	uint32_t payload_len;    /* without pad */
-	uint8_t opcode;
+	uint32_t qkey, src_qpn;  /* UD */
+	uint32_t srqn;           /* XRC */
+	uint8_t opcode;          /* the operation, in RC's names */
 	bool v6;
 	bool ackreq;
 	bool solicited;
@@ -118,8 +136,8 @@ struct vrb_qp {
 	uint32_t mtu;            /* bytes of the path MTU */
 	struct vrb_qp_attr attr;
 	struct vrb_qp_init init;
-	bool loopback;           /* its peer is on this engine's own port */
-	bool v6;
+	uint8_t transport;       /* VRB_TRANSPORT_*, of its opcodes */
+	bool acked;              /* a reliable transport: RC or XRC */
 	uint32_t windows;        /* windows of type 2 that were bound on it */
 	bool comm_est;           /* that event was raised */
 	bool drained;
@@ -133,9 +151,7 @@ struct vrb_qp {
 	uint64_t timer_key;      /* key in the heap: at most timer */
 	uint32_t timer_pos;      /* place in the heap, from 1; 0: not in it */
 
-	uint32_t hdr_len;
-	uint32_t ip_sum;         /* IPv4: sum of the header without length */
-	uint8_t hdr[VRB_HDR_TEMPLATE];
+	struct vrb_path path;    /* to the peer; of UD unused */
 
 	struct vrb_requester req;
 	struct vrb_completer comp;
@@ -147,6 +163,7 @@ struct vrb_engine {
 	struct vrb_stats stats;
 	uint64_t now;
 	bool zero_copy;
+	bool out_loop;           /* the packet that is being made is for ourselves */
 	bool starved;            /* the mempool ran dry in this call */
 	bool cq_overrun;         /* a CQ overflowed: its QPs are to fail */
 	uint32_t max_mtu;
@@ -187,17 +204,24 @@ enum vrb_parse {
 	VRB_PARSE_DROP,
 };
 enum vrb_parse vrb_pkt_parse(struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, struct vrb_qp **qp);
-/** Makes the template of Ethernet to UDP header from the QP's address vector. */
-void vrb_pkt_template(struct vrb_qp *qp);
+/**
+ * Prepares the path to an address.
+ * @param sport source port of UDP
+ */
+void vrb_path_init(const struct vrb_engine *e, const struct vrb_av *av, uint16_t sport, struct vrb_path *path);
+/** The source port for the QP's packets (CONVENTIONS, "UDP source port"). */
+uint16_t vrb_udp_sport(const struct vrb_qp *qp);
 /**
  * Starts a packet: headers up to the BTH. @return the mbuf with room for the rest, NULL: none left
+ * @param opcode the operation; the QP's transport is added
  * @param ext out: where the extended headers go
  */
-struct rte_mbuf *vrb_pkt_begin(struct vrb_qp *qp, uint8_t opcode, uint32_t psn, uint32_t flags, void **ext);
+struct rte_mbuf *vrb_pkt_begin(struct vrb_qp *qp, const struct vrb_path *path, uint8_t opcode, uint32_t dest_qpn,
+	uint32_t psn, uint32_t flags, void **ext);
 /** Appends payload out of memory that was checked. @return 0, -EFAULT (memory is gone), -ENOMEM */
 int vrb_pkt_payload(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len);
 /** Pads, fills in the lengths and the ICRC. @return 0, or -ENOMEM */
-int vrb_pkt_end(struct vrb_qp *qp, struct rte_mbuf *m, uint32_t payload_len);
+int vrb_pkt_end(struct vrb_engine *e, const struct vrb_path *path, struct rte_mbuf *m, uint32_t payload_len);
 /** Copies @p len bytes of the packet's payload, from @p off on. @return 0 or -EFAULT */
 int vrb_pkt_read(const struct vrb_pkt *pkt, uint32_t off, void *dst, uint32_t len);
 

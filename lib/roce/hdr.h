@@ -57,6 +57,17 @@ struct vrb_ieth {
 	rte_be32_t rkey;
 } __rte_packed;
 
+/** Datagram extended transport header: of UD. */
+struct vrb_deth {
+	rte_be32_t qkey;
+	rte_be32_t src_qpn;    /* 8 bits reserved; source QPN */
+} __rte_packed;
+
+/** XRC extended transport header: which SRQ the request is for. */
+struct vrb_xrceth {
+	rte_be32_t srqn;       /* 8 bits reserved; number of the SRQ */
+} __rte_packed;
+
 /* AETH syndromes (IBTA 9.7.5.2.1): the three upper bits tell the kind, the five lower ones its value. */
 #define VRB_AETH_KIND 0xe0u
 #define VRB_AETH_VALUE 0x1fu

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The opcodes of the reliable connection (IBTA 9.2.1, table 38) and what each carries.
+ * Opcodes (IBTA 9.2.1, table 38) and what each carries. The upper three bits name the transport, the lower five
+ * the operation, which is the same for every transport that has it. So the engine works with the operation, in RC's names.
  */
 #ifndef VRB_OPCODE_H
 #define VRB_OPCODE_H
@@ -31,8 +32,15 @@ enum vrb_opcode {
 	VRB_RC_FETCH_ADD = 0x14,
 	VRB_RC_SEND_LAST_INV = 0x16,
 	VRB_RC_SEND_ONLY_INV = 0x17,
-	VRB_RC_OPCODES = 0x18,
 };
+
+/* The transport: bits of the opcode. */
+#define VRB_TRANSPORT_RC 0x00u
+#define VRB_TRANSPORT_UC 0x20u
+#define VRB_TRANSPORT_UD 0x60u
+#define VRB_TRANSPORT_XRC 0xa0u
+#define VRB_TRANSPORT_MASK 0xe0u
+#define VRB_OPERATION_MASK 0x1fu
 
 /* Flags of struct vrb_opcode_info. */
 #define VRB_OP_FIRST 0x0001u     /* begins a message */
@@ -47,6 +55,8 @@ enum vrb_opcode {
 #define VRB_OP_AETH 0x0200u
 #define VRB_OP_IMM 0x0400u
 #define VRB_OP_INV 0x0800u
+#define VRB_OP_DETH 0x1000u      /* datagram header */
+#define VRB_OP_XRCETH 0x2000u    /* XRC header: number of the SRQ */
 #define VRB_OP_VALID 0x8000u
 
 struct vrb_opcode_info {
@@ -55,7 +65,7 @@ struct vrb_opcode_info {
 	uint8_t ext_len;  /* bytes of the extended headers behind the BTH */
 };
 
-/** What @p opcode carries, or NULL when it is not one of RC's. */
+/** What @p opcode carries, or NULL when it is none that the device knows. */
 const struct vrb_opcode_info *vrb_opcode_info(uint8_t opcode);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * Packets: taking a received one apart, and putting together one to send.
  *
- * A packet to send starts as a copy of the queue pair's template (Ethernet, IP, UDP), so building one is a copy of
+ * A packet to send starts as a copy of the path's template (Ethernet, IP, UDP), so building one is a copy of
  * 42 or 62 bytes, the BTH, and two lengths.
  */
 #include <errno.h>
@@ -99,11 +99,30 @@ icrc_ok(const struct vrb_engine *e, const struct rte_mbuf *m, const struct vrb_p
 		(uint32_t)wire[3] << 24);
 }
 
-/** RC packets from elsewhere than the connection's peer are dropped (CONVENTIONS: source address). */
+/** The headers that only some transports have; leaves ext at those that all have. */
+static void
+take_extended(struct vrb_pkt *pkt, const uint8_t *ext)
+{
+	if (pkt->info->flags & VRB_OP_DETH) {
+		const struct vrb_deth *deth = (const struct vrb_deth *)ext;
+
+		pkt->qkey = rte_be_to_cpu_32(deth->qkey);
+		pkt->src_qpn = rte_be_to_cpu_32(deth->src_qpn) & 0xffffff;
+		ext += sizeof(*deth);
+	} else if (pkt->info->flags & VRB_OP_XRCETH) {
+		pkt->srqn = rte_be_to_cpu_32(((const struct vrb_xrceth *)ext)->srqn) & 0xffffff;
+		ext += sizeof(struct vrb_xrceth);
+	}
+	pkt->ext = ext;
+}
+
+/** Packets of a connection from elsewhere than its peer are dropped (CONVENTIONS: source address). */
 static bool
 from_peer(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
-	if (qp->v6 != pkt->v6)
+	if (qp->transport == VRB_TRANSPORT_UD)
+		return true;
+	if (qp->path.v6 != pkt->v6)
 		return false;
 	if (pkt->v6)
 		return memcmp(((const struct rte_ipv6_hdr *)pkt->l3)->src_addr, qp->attr.av.dgid.raw, 16) == 0;
@@ -131,7 +150,7 @@ vrb_pkt_parse(struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, str
 		rte_be_to_cpu_16(udp->dgram_len) != udp_len || m->data_len < bth_off + sizeof(*bth) ||
 		(bth->flags & VRB_BTH_TVER) != 0)
 		goto malformed;
-	pkt->opcode = bth->opcode;
+	pkt->opcode = bth->opcode & VRB_OPERATION_MASK;
 	pkt->info = vrb_opcode_info(bth->opcode);
 	if (unlikely(pkt->info == NULL)) {
 		e->stats.rx_opcode++;
@@ -159,7 +178,7 @@ vrb_pkt_parse(struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, str
 	pkt->psn = vrb_bth_psn(bth);
 	pkt->ackreq = (bth->apsn & rte_cpu_to_be_32(VRB_BTH_ACKREQ)) != 0;
 	pkt->solicited = (bth->flags & VRB_BTH_SE) != 0;
-	pkt->ext = (const uint8_t *)(bth + 1);
+	take_extended(pkt, (const uint8_t *)(bth + 1));
 	qp = vrb_engine_qp(e, vrb_bth_qpn(bth));
 	if (unlikely(qp == NULL)) {
 		e->stats.rx_no_qp++;
@@ -167,6 +186,10 @@ vrb_pkt_parse(struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, str
 	}
 	if (unlikely(vrb_qp_get_state(qp) < VRB_QPS_RTR || vrb_qp_get_state(qp) == VRB_QPS_ERR)) {
 		e->stats.rx_qp_state++;
+		return VRB_PARSE_DROP;
+	}
+	if (unlikely((bth->opcode & VRB_TRANSPORT_MASK) != qp->transport)) {
+		e->stats.rx_opcode++;
 		return VRB_PARSE_DROP;
 	}
 	if (unlikely(!from_peer(qp, pkt))) {
@@ -208,15 +231,14 @@ vrb_pkt_read(const struct vrb_pkt *pkt, uint32_t off, void *dst, uint32_t len)
 
 /* ---- sending ---- */
 
-/**
- * The source port, so that networks spread connections (CONVENTIONS, "UDP source port"): from the flow label, or
- * from the two QPNs when there is none.
- */
-static uint16_t
-udp_sport(const struct vrb_qp *qp)
+uint16_t
+vrb_udp_sport(const struct vrb_qp *qp)
 {
 	uint32_t fl = qp->attr.av.flow_label & 0xfffff;
 
+	/* So that networks spread connections: from the flow label, or from the QPNs when there is none. */
+	if (qp->transport == VRB_TRANSPORT_UD)
+		return (uint16_t)(0xc000 + ((uint32_t)(qp->qpn * 0x61c88647u) >> 18));
 	if (fl == 0) {
 		uint64_t v = (uint64_t)qp->qpn * qp->attr.dest_qpn;
 
@@ -228,19 +250,18 @@ udp_sport(const struct vrb_qp *qp)
 }
 
 void
-vrb_pkt_template(struct vrb_qp *qp)
+vrb_path_init(const struct vrb_engine *e, const struct vrb_av *av, uint16_t sport, struct vrb_path *path)
 {
-	const struct vrb_engine_conf *conf = &qp->engine->conf;
-	const struct vrb_av *av = &qp->attr.av;
-	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)qp->hdr;
+	const struct vrb_engine_conf *conf = &e->conf;
+	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)path->hdr;
 	struct rte_udp_hdr *udp;
 
-	memset(qp->hdr, 0, sizeof(qp->hdr));
+	memset(path, 0, sizeof(*path));
 	memcpy(eth->dst_addr.addr_bytes, av->dmac, RTE_ETHER_ADDR_LEN);
 	memcpy(eth->src_addr.addr_bytes, conf->mac, RTE_ETHER_ADDR_LEN);
-	qp->v6 = !vrb_gid_is_v4(&av->dgid);
-	qp->loopback = memcmp(av->dmac, conf->mac, RTE_ETHER_ADDR_LEN) == 0;
-	if (qp->v6) {
+	path->v6 = !vrb_gid_is_v4(&av->dgid);
+	path->loopback = memcmp(av->dmac, conf->mac, RTE_ETHER_ADDR_LEN) == 0;
+	if (path->v6) {
 		struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(eth + 1);
 
 		eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
@@ -262,37 +283,42 @@ vrb_pkt_template(struct vrb_qp *qp)
 		ip->next_proto_id = IPPROTO_UDP;
 		ip->src_addr = conf->gid[av->sgid_index].dword[3];
 		ip->dst_addr = av->dgid.dword[3];
-		qp->ip_sum = rte_raw_cksum(ip, sizeof(*ip));
+		path->ip_sum = rte_raw_cksum(ip, sizeof(*ip));
 		udp = (struct rte_udp_hdr *)(ip + 1);
 	}
-	udp->src_port = rte_cpu_to_be_16(udp_sport(qp));
+	udp->src_port = rte_cpu_to_be_16(sport);
 	udp->dst_port = rte_cpu_to_be_16(VRB_ROCE_PORT);
-	qp->hdr_len = (uint32_t)((uint8_t *)(udp + 1) - qp->hdr);
+	path->hdr_len = (uint32_t)((uint8_t *)(udp + 1) - path->hdr);
 }
 
 struct rte_mbuf *
-vrb_pkt_begin(struct vrb_qp *qp, uint8_t opcode, uint32_t psn, uint32_t flags, void **ext)
+vrb_pkt_begin(struct vrb_qp *qp, const struct vrb_path *path, uint8_t opcode, uint32_t dest_qpn, uint32_t psn,
+	uint32_t flags, void **ext)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(qp->engine->conf.pool);
-	const struct vrb_opcode_info *info = vrb_opcode_info(opcode);
+	struct vrb_engine *e = qp->engine;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(e->conf.pool);
+	const struct vrb_opcode_info *info;
 	struct vrb_bth *bth;
 	uint8_t *p;
 
 	if (unlikely(m == NULL)) {
-		qp->engine->stats.no_mbuf++;
-		qp->engine->starved = true;
+		e->stats.no_mbuf++;
+		e->starved = true;
 		return NULL;
 	}
+	opcode |= qp->transport;
+	info = vrb_opcode_info(opcode);
+	e->out_loop = path->loopback;
 	p = rte_pktmbuf_mtod(m, uint8_t *);
-	memcpy(p, qp->hdr, qp->hdr_len);
-	bth = (struct vrb_bth *)(p + qp->hdr_len);
+	memcpy(p, path->hdr, path->hdr_len);
+	bth = (struct vrb_bth *)(p + path->hdr_len);
 	bth->opcode = opcode;
 	bth->flags = flags & VRB_BTH_SE;
 	bth->pkey = rte_cpu_to_be_16(VRB_PKEY);
-	bth->qpn = rte_cpu_to_be_32(qp->attr.dest_qpn);
+	bth->qpn = rte_cpu_to_be_32(dest_qpn);
 	bth->apsn = rte_cpu_to_be_32(psn | (flags & VRB_BTH_ACKREQ));
 	*ext = bth + 1;
-	m->data_len = qp->hdr_len + sizeof(*bth) + info->ext_len;
+	m->data_len = path->hdr_len + sizeof(*bth) + info->ext_len;
 	m->pkt_len = m->data_len;
 	return m;
 }
@@ -358,12 +384,11 @@ vrb_pkt_payload(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint3
 }
 
 int
-vrb_pkt_end(struct vrb_qp *qp, struct rte_mbuf *m, uint32_t payload_len)
+vrb_pkt_end(struct vrb_engine *e, const struct vrb_path *path, struct rte_mbuf *m, uint32_t payload_len)
 {
-	struct vrb_engine *e = qp->engine;
 	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *), *tail;
 	uint32_t pad = -payload_len & 3u, udp_len;
-	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(p + qp->hdr_len - sizeof(*udp));
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(p + path->hdr_len - sizeof(*udp));
 	static const uint8_t zeros[4];
 
 	((struct vrb_bth *)(udp + 1))->flags |= pad << VRB_BTH_PAD_SHIFT;
@@ -373,21 +398,21 @@ vrb_pkt_end(struct vrb_qp *qp, struct rte_mbuf *m, uint32_t payload_len)
 	} else if (vrb_pkt_payload(e, m, zeros, pad) < 0 || vrb_pkt_payload(e, m, zeros, VRB_ICRC_LEN) < 0) {
 		return -ENOMEM;
 	}
-	udp_len = m->pkt_len - qp->hdr_len + sizeof(*udp);
+	udp_len = m->pkt_len - path->hdr_len + sizeof(*udp);
 	udp->dgram_len = rte_cpu_to_be_16((uint16_t)udp_len);
-	if (qp->v6) {
+	if (path->v6) {
 		((struct rte_ipv6_hdr *)(p + VRB_L2_LEN))->payload_len = udp->dgram_len;
 	} else {
 		struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(p + VRB_L2_LEN);
 		uint32_t sum;
 
 		ip->total_length = rte_cpu_to_be_16((uint16_t)(udp_len + sizeof(*ip)));
-		sum = qp->ip_sum + ip->total_length;
+		sum = path->ip_sum + ip->total_length;
 		sum = (sum & 0xffff) + (sum >> 16);
 		ip->hdr_checksum = (uint16_t)~sum;
 	}
 	if (e->conf.icrc) {
-		uint32_t icrc = vrb_icrc(m, VRB_L2_LEN, qp->v6, m->pkt_len - VRB_ICRC_LEN);
+		uint32_t icrc = vrb_icrc(m, VRB_L2_LEN, path->v6, m->pkt_len - VRB_ICRC_LEN);
 		struct rte_mbuf *last = rte_pktmbuf_lastseg(m);
 		uint8_t *wire = rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - VRB_ICRC_LEN);
 

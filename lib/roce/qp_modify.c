@@ -194,7 +194,7 @@ copy_attrs(struct vrb_qp *qp, const struct vrb_qp_attr *a, uint32_t mask)
 	if (mask & VRB_QP_AV)
 		to->av = a->av;
 	if (mask & (VRB_QP_AV | VRB_QP_DEST_QPN))
-		vrb_pkt_template(qp);
+		vrb_path_init(qp->engine, &qp->attr.av, vrb_udp_sport(qp), &qp->path);
 }
 
 static void

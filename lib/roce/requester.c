@@ -336,7 +336,7 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 	if (fresh)
 		req->ssn = vrb_psn_add(req->ssn, 1);
 	ackreq = want_ack(qp, wqe, last);
-	m = vrb_pkt_begin(qp, opcode, req->psn, (ackreq ? VRB_BTH_ACKREQ : 0) |
+	m = vrb_pkt_begin(qp, &qp->path, opcode, qp->attr.dest_qpn, req->psn, (ackreq ? VRB_BTH_ACKREQ : 0) |
 		(last && (wqe->flags & VRB_SEND_SOLICITED) ? VRB_BTH_SE : 0), &ext);
 	if (unlikely(m == NULL)) {
 		if (fresh)
@@ -351,7 +351,7 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 		((struct vrb_ieth *)ext)->rkey = rte_cpu_to_be_32(wqe->imm);
 	rc = add_payload(qp, wqe, m, pos, len, &why);
 	if (likely(rc == 0))
-		rc = vrb_pkt_end(qp, m, len);
+		rc = vrb_pkt_end(qp->engine, &qp->path, m, len);
 	if (unlikely(rc < 0)) {
 		if (fresh)
 			req->ssn = vrb_psn_add(req->ssn, VRB_PSN_MASK);
@@ -387,7 +387,7 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 	if (vrb_psn_diff(vrb_psn_add(req->psn, psns), req->una) > VRB_WINDOW)
 		return STEP_BLOCKED;
 	/* READs and atomics are acknowledged by their response; they ask for it as the kernel does. */
-	m = vrb_pkt_begin(qp, opcode, req->psn, VRB_BTH_ACKREQ, &ext);
+	m = vrb_pkt_begin(qp, &qp->path, opcode, qp->attr.dest_qpn, req->psn, VRB_BTH_ACKREQ, &ext);
 	if (unlikely(m == NULL))
 		return STEP_BLOCKED;
 	if (opcode == VRB_RC_READ_REQUEST) {
@@ -403,7 +403,7 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 		eth->swap_add = rte_cpu_to_be_64(cas ? wqe->atomic.swap : wqe->atomic.compare_add);
 		eth->compare = rte_cpu_to_be_64(cas ? wqe->atomic.compare_add : 0);
 	}
-	if (unlikely(vrb_pkt_end(qp, m, 0) < 0)) {
+	if (unlikely(vrb_pkt_end(qp->engine, &qp->path, m, 0) < 0)) {
 		rte_pktmbuf_free(m);
 		return STEP_BLOCKED;
 	}

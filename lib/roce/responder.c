@@ -602,7 +602,7 @@ make_ack(struct vrb_qp *qp)
 	struct rte_mbuf *m;
 	void *ext;
 
-	m = vrb_pkt_begin(qp, VRB_RC_ACK, resp->ack_psn, 0, &ext);
+	m = vrb_pkt_begin(qp, &qp->path, VRB_RC_ACK, qp->attr.dest_qpn, resp->ack_psn, 0, &ext);
 	if (unlikely(m == NULL))
 		return NULL;
 	if (syndrome == VRB_AETH_ACK) {
@@ -610,7 +610,7 @@ make_ack(struct vrb_qp *qp)
 		qp->engine->stats.tx_acks++;
 	}
 	put_aeth(ext, syndrome, resp->msn);
-	if (unlikely(vrb_pkt_end(qp, m, 0) < 0)) {
+	if (unlikely(vrb_pkt_end(qp->engine, &qp->path, m, 0) < 0)) {
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
@@ -624,12 +624,12 @@ make_atomic_ack(struct vrb_qp *qp, struct vrb_resp_op *op)
 	struct rte_mbuf *m;
 	void *ext;
 
-	m = vrb_pkt_begin(qp, VRB_RC_ATOMIC_ACK, op->psn, 0, &ext);
+	m = vrb_pkt_begin(qp, &qp->path, VRB_RC_ATOMIC_ACK, qp->attr.dest_qpn, op->psn, 0, &ext);
 	if (unlikely(m == NULL))
 		return NULL;
 	put_aeth(ext, VRB_AETH_ACK | credit_code(qp), op->msn);
 	((struct vrb_atomic_ack_eth *)((uint8_t *)ext + sizeof(struct vrb_aeth)))->orig = rte_cpu_to_be_64(op->orig);
-	if (unlikely(vrb_pkt_end(qp, m, 0) < 0)) {
+	if (unlikely(vrb_pkt_end(qp->engine, &qp->path, m, 0) < 0)) {
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
@@ -676,7 +676,7 @@ make_read_response(struct vrb_qp *qp, struct vrb_resp_op *op)
 			return NULL;
 		}
 	}
-	m = vrb_pkt_begin(qp, opcode, op->psn, 0, &ext);
+	m = vrb_pkt_begin(qp, &qp->path, opcode, qp->attr.dest_qpn, op->psn, 0, &ext);
 	if (unlikely(m == NULL))
 		return NULL;
 	if (opcode != VRB_RC_READ_RESP_MIDDLE)
@@ -684,7 +684,7 @@ make_read_response(struct vrb_qp *qp, struct vrb_resp_op *op)
 	if (len > 0)
 		rc = vrb_pkt_payload(qp->engine, m, src, len);
 	if (likely(rc == 0))
-		rc = vrb_pkt_end(qp, m, len);
+		rc = vrb_pkt_end(qp->engine, &qp->path, m, len);
 	if (unlikely(rc < 0)) {
 		rte_pktmbuf_free(m);
 		if (rc == -EFAULT)

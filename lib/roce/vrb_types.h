@@ -77,6 +77,10 @@ enum vrb_wr_opcode {
 
 enum vrb_qp_type {
 	VRB_QPT_RC = 2,
+	VRB_QPT_UC = 3,
+	VRB_QPT_UD = 4,
+	VRB_QPT_XRC_SEND = 9,
+	VRB_QPT_XRC_RECV = 10,
 };
 
 enum vrb_qp_state {
