@@ -115,6 +115,9 @@ vrb_comp_advance(struct vrb_qp *qp)
 			break;
 		vrb_comp_cqe(qp, wqe, status);
 		vrb_sq_renew(wqe);
+		/* One that was executed here, and that the requester on its way back has not passed yet. */
+		if (idx == sq->next)
+			sq->next++;
 		idx++;
 		if (status != VRB_WC_SUCCESS) {
 			atomic_store_explicit(&sq->tail, idx, memory_order_release);
