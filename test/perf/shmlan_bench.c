@@ -296,6 +296,7 @@ main(int argc, char **argv)
 		waitpid(child, &status, 0);
 	rte_eth_dev_stop(0);
 	rte_eth_dev_close(0);
+	rmdir(rte_eal_get_runtime_dir());
 	rte_eal_cleanup();
 	return child == 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0) ? 0 : 1;
 }

@@ -189,6 +189,16 @@ close_leaves_nothing_behind(void **state)
 }
 
 static void
+port_that_was_never_configured_can_be_closed(void **state)
+{
+	int port = su_probe(0, "t", NULL);
+
+	assert_true(port >= 0);
+	su_close(port);
+	assert_int_equal(su_dir_entries("t"), 0);
+}
+
+static void
 failed_probe_leaves_nothing_behind(void **state)
 {
 	unsigned int fds;
@@ -705,6 +715,7 @@ main(void)
 		TEST(stopped_port_gets_nothing_and_stops_nobody),
 		TEST(close_and_probe_again_many_times),
 		TEST(close_leaves_nothing_behind),
+		TEST(port_that_was_never_configured_can_be_closed),
 		TEST(failed_probe_leaves_nothing_behind),
 		TEST(hot_unplug_of_a_started_port),
 		TEST(lent_frames_outlive_ring_and_port),

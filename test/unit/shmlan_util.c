@@ -45,6 +45,22 @@ remove_dir(void)
 		nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static pid_t eal_owner;
+
+/* EAL leaves it behind. */
+static void
+remove_runtime_dir(void)
+{
+	if (eal_owner == getpid())
+		rmdir(rte_eal_get_runtime_dir());
+}
+
+void
+su_use_dir(const char *path)
+{
+	snprintf(dir, sizeof(dir), "%s", path);
+}
+
 const char *
 su_dir(void)
 {
@@ -88,7 +104,8 @@ su_eal_init(void)
 		fprintf(stderr, "rte_eal_init: %s\n", rte_strerror(rte_errno));
 		exit(1);
 	}
-	/* The main thread may run anywhere, or the two cores would not both be used. */
+	eal_owner = getpid();
+	atexit(remove_runtime_dir);
 	su_pool();
 }
 

@@ -25,6 +25,9 @@ void su_eal_init(void);
 /** Makes the directory that the tests' segments live in; it is removed at exit of the process that made it. */
 const char *su_dir(void);
 
+/** Uses a directory that another process has made with su_dir(). */
+void su_use_dir(const char *path);
+
 /** Number of entries in the directory of the segment; 0 when it does not exist. */
 unsigned int su_dir_entries(const char *segment);
 

@@ -75,7 +75,7 @@ open_xdg(const char **dir)
 	*dir = getenv("XDG_RUNTIME_DIR");
 	if (*dir == NULL || (*dir)[0] != '/' || strlen(*dir) > PATH_MAX / 2)
 		return -1;
-	fd = open(*dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(*dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	/* After su(1) or sudo -E it may be somebody else's. */
@@ -102,7 +102,7 @@ open_base(char *path, size_t len)
 	} else {
 		snprintf(name, sizeof(name), "verbena-%u", geteuid());
 		snprintf(path, len, "/tmp/%s", name);
-		parent = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		parent = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (parent < 0)
 			return -errno;
 	}
@@ -122,7 +122,7 @@ open_given(const char *dir, char *path, size_t len)
 		SHM_LOG(ERR, "cannot make the directory %s: %s", dir, strerror(-fd));
 		return fd;
 	}
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
 		fd = -errno;
 		SHM_LOG(ERR, "cannot open the directory %s: %s", dir, strerror(-fd));

@@ -398,7 +398,6 @@ shm_close(struct rte_eth_dev *dev)
 	vrb_shmlan_reg_leave(&port->reg);
 	*(struct shm_port **)dev->data->dev_private = NULL;
 	dev->data->mac_addrs = NULL; /* part of the port */
-	dev->data->rx_queues[0] = NULL;
 	port_free(port);
 	return 0;
 }

@@ -318,11 +318,12 @@ vrb_shmlan_link_state(struct shm_port *port)
 	pthread_mutex_lock(&port->lock);
 	link.link_status = port->started && vrb_shmlan_reg_others_up(&port->reg) != 0;
 	rte_eth_linkstatus_set(port->dev, &link);
-	tell = port->started && port->link_told != link.link_status;
+	tell = port->started && port->link_told != link.link_status &&
+		port->dev->data->dev_conf.intr_conf.lsc != 0;
 	port->link_told = link.link_status;
 	pthread_mutex_unlock(&port->lock);
 	/* Last, as the application may close the port in its callback. */
-	if (tell && port->dev->data->dev_conf.intr_conf.lsc)
+	if (tell)
 		rte_eth_dev_callback_process(port->dev, RTE_ETH_EVENT_INTR_LSC, NULL);
 }
 
