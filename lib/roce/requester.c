@@ -94,6 +94,21 @@ vrb_req_fail(struct vrb_qp *qp, uint32_t psn, enum vrb_wc_status status)
 	vrb_qp_error(qp);
 }
 
+/** Whether what was sent last before sq->next is a READ or atomic: its response is on its way without being asked for. */
+static bool
+follows_rd_atomic(const struct vrb_qp *qp)
+{
+	uint32_t idx = qp->sq.next, tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+
+	while (idx-- != tail) {
+		const struct vrb_send_wqe *wqe = vrb_sq_at(&qp->sq, idx);
+
+		if (!is_local(wqe))
+			return vrb_wqe_is_rd_atomic(wqe);
+	}
+	return false;
+}
+
 /**
  * A WQE that cannot be executed for a reason on this side. It is reported when those before it have completed; until
  * then it stands at sq->next, so nothing behind it is sent.
@@ -113,7 +128,7 @@ fail_local(struct vrb_qp *qp, struct vrb_send_wqe *wqe, enum vrb_wc_status statu
 		wqe->last_psn = req->psn;
 	}
 	/* Those before it may wait for an acknowledgement that nobody has asked for: the last packet asks now. */
-	if (req->since_ack > 0 && vrb_psn_diff(wqe->first_psn, req->una) > 0)
+	if (req->since_ack > 0 && vrb_psn_diff(wqe->first_psn, req->una) > 0 && !follows_rd_atomic(qp))
 		vrb_req_seek(qp, vrb_psn_add(wqe->first_psn, VRB_PSN_MASK));
 	vrb_comp_advance(qp);
 	return STEP_BLOCKED;

@@ -467,6 +467,41 @@ bind_is_executed_once(void **state)
 	rig_free(r);
 }
 
+/*
+ * To get an acknowledgement for what is before it, the failed SEND went back to the packet before it, in the middle of a
+ * READ: the READ then completed with the answer to that one packet, and without the rest of its data.
+ */
+static void
+read_before_a_failed_send_is_whole(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256 });
+	struct vrb_send_wqe *w;
+	uint8_t data[600];
+
+	pattern_fill(data, sizeof(data), 5, 0);
+	rig_post(r, VRB_WR_RDMA_READ, 0, 600, 0);
+	w = rig_wqe(r, VRB_WR_SEND, 1000, 300, 0);
+	w->num_sge = 2;
+	((struct vrb_sge *)w->data)[0] = (struct vrb_sge){ (uintptr_t)r->mem, 256, r->mr->lkey };
+	((struct vrb_sge *)w->data)[1] = (struct vrb_sge){ (uintptr_t)r->mem, 44, r->mr->lkey ^ 0x10000 };
+	rig_commit(r, w);
+	rig_expect(r, OP_READ_REQ, RIG_SQ_PSN);
+	rig_expect(r, OP_SEND_FIRST, RIG_SQ_PSN + 3);
+	rig_expect_silence(r);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct frame f = rig_packet(r, OP_RESP_FIRST + i, RIG_SQ_PSN + i);
+
+		f.syndrome = 0x1f;
+		f.payload = data + i * 256;
+		f.len = i < 2 ? 256 : 88;
+		rig_receive(r, &f);
+	}
+	rig_poll(r, r->scq, VRB_WC_SUCCESS);
+	assert_memory_equal(r->mem, data, 600);
+	rig_poll(r, r->scq, VRB_WC_LOC_PROT_ERR);
+	rig_free(r);
+}
+
 int
 main(void)
 {
@@ -491,6 +526,7 @@ main(void)
 		cmocka_unit_test(batch_asks_for_one_acknowledgement),
 		cmocka_unit_test(wrong_lkey_fails_after_what_is_before_it),
 		cmocka_unit_test(bind_is_executed_once),
+		cmocka_unit_test(read_before_a_failed_send_is_whole),
 	};
 
 	return cmocka_run_group_tests_name("roce requester", tests, rig_group, NULL);
