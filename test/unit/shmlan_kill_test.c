@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rte_eal.h>
+
 #include "shmlan_private.h"
 #include "shmlan_util.h"
 
@@ -221,10 +223,18 @@ members_fine(void)
 static void
 kill_member(unsigned int i)
 {
+	char path[PATH_MAX];
+	char *name;
+
 	if (child[i] <= 0)
 		return;
 	kill(child[i], SIGKILL);
 	waitpid(child[i], NULL, 0);
+	/* What its EAL has left, beside ours. */
+	snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
+	name = strrchr(path, '/') + 1;
+	snprintf(name, path + sizeof(path) - name, "shmlan-test-%d", child[i]);
+	rmdir(path);
 	child[i] = 0;
 }
 
