@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "engine.h"
-#include "guard.h"
 
 #define RD_MASK (VRB_MAX_RD_ATOM - 1)
 
@@ -121,7 +120,10 @@ vrb_comp_advance(struct vrb_qp *qp)
 		idx++;
 		if (status != VRB_WC_SUCCESS) {
 			atomic_store_explicit(&sq->tail, idx, memory_order_release);
-			vrb_qp_error(qp);
+			if (qp->acked)
+				vrb_qp_error(qp);
+			else
+				vrb_qp_sq_error(qp);
 			return;
 		}
 	}
@@ -327,41 +329,6 @@ ack_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 	}
 }
 
-/** Scatters bytes to [pos, pos + len) of the WQE's SGEs. @return whether all went well; if not, *why */
-static bool
-scatter(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, const struct vrb_pkt *pkt, const void *src, uint32_t pos,
-	uint32_t len, const char **why)
-{
-	const struct vrb_sge *sge = (const struct vrb_sge *)wqe->data;
-	uint32_t i, from = 0;
-
-	for (i = 0; i < wqe->num_sge && len > 0; i++) {
-		uint32_t n;
-		uint8_t *dst;
-		int rc;
-
-		if (pos >= sge[i].length) {
-			pos -= sge[i].length;
-			continue;
-		}
-		n = RTE_MIN(sge[i].length - pos, len);
-		dst = vrb_mr_local(qp->engine, qp->pd, sge[i].lkey, sge[i].addr, sge[i].length,
-			VRB_ACCESS_LOCAL_WRITE, why);
-		if (dst == NULL)
-			return false;
-		rc = src != NULL ? vrb_guard_copy(dst + pos, (const uint8_t *)src + from, n) :
-				   vrb_pkt_read(pkt, from, dst + pos, n);
-		if (rc < 0) {
-			*why = "the memory behind the memory region is no longer mapped";
-			return false;
-		}
-		from += n;
-		len -= n;
-		pos = 0;
-	}
-	return len == 0;
-}
-
 /** A response that fits nothing that was asked for (IBTA 9.9.2.4). */
 static void
 bad_response(struct vrb_qp *qp, const struct vrb_pkt *pkt)
@@ -408,7 +375,8 @@ rd_response(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 		bad_response(qp, pkt);
 		return;
 	}
-	if (len > 0 && unlikely(!scatter(qp, wqe, pkt, atomic ? &orig : NULL, pos, len, &why))) {
+	if (len > 0 && unlikely(!vrb_scatter(qp->engine, qp->pd, (const struct vrb_sge *)wqe->data, wqe->num_sge, pos, pkt,
+		atomic ? &orig : NULL, len, &why))) {
 		vrb_explain(qp->engine, "QP %#x: READ or atomic %#llx: its result cannot be stored: %s", qp->qpn,
 			(unsigned long long)wqe->wr_id, why);
 		vrb_req_fail(qp, pkt->psn, VRB_WC_LOC_PROT_ERR);

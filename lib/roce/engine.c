@@ -72,6 +72,7 @@ vrb_engine_destroy(struct vrb_engine *e)
 	free(e->mrs);
 	free(e->heap);
 	free(e->qps);
+	free(e->srqs);
 	free(e);
 }
 
@@ -116,6 +117,12 @@ vrb_explain(struct vrb_engine *e, const char *fmt, ...)
 	e->conf.ops->explain(e->conf.ctx, text);
 }
 
+static bool
+overrun(const struct vrb_cq *cq)
+{
+	return cq != NULL && cq->overrun;
+}
+
 void
 vrb_engine_overruns(struct vrb_engine *e)
 {
@@ -128,7 +135,7 @@ vrb_engine_overruns(struct vrb_engine *e)
 			struct vrb_qp *qp = e->qps[i];
 
 			if (qp == NULL || vrb_qp_get_state(qp) == VRB_QPS_ERR ||
-				!(qp->send_cq->overrun || qp->recv_cq->overrun))
+				!(overrun(qp->send_cq) || overrun(qp->recv_cq)))
 				continue;
 			vrb_qp_error(qp);
 			vrb_engine_async(e, VRB_EVENT_QP_FATAL, qp->user);
@@ -238,7 +245,7 @@ turn(struct vrb_engine *e, struct vrb_qp *qp, struct rte_mbuf **pkts, unsigned i
 	unsigned int made = 0, sent;
 	struct rte_mbuf *m = NULL;
 
-	if (unlikely(vrb_qp_get_state(qp) == VRB_QPS_ERR))
+	if (unlikely(vrb_qp_get_state(qp) >= VRB_QPS_SQE))
 		vrb_qp_flush(qp);
 	for (sent = 0; sent < VRB_QP_BURST && made < n; sent++) {
 		if (loop_full(e))
@@ -312,8 +319,12 @@ receive(struct vrb_engine *e, struct rte_mbuf *m)
 	case VRB_PARSE_OK:
 		if (pkt.info->flags & VRB_OP_RESPONSE)
 			vrb_comp_packet(qp, &pkt, e->now);
-		else
+		else if (likely(qp->acked))
 			vrb_resp_packet(qp, &pkt);
+		else if (qp->transport == VRB_TRANSPORT_UC)
+			vrb_uc_packet(qp, &pkt);
+		else
+			vrb_ud_packet(qp, &pkt);
 		break;
 	}
 	rte_pktmbuf_free(m);

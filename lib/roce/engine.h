@@ -130,7 +130,9 @@ struct vrb_qp {
 	struct vrb_engine *engine;
 	struct vrb_pd *pd;
 	struct vrb_cq *send_cq, *recv_cq;
+	struct vrb_xrcd *xrcd;
 	void *user;
+	uint32_t operations;     /* that it can be asked for: bits of enum vrb_wr_opcode */
 	uint32_t qpn;
 	_Atomic uint32_t state;  /* enum vrb_qp_state */
 	uint32_t mtu;            /* bytes of the path MTU */
@@ -175,6 +177,9 @@ struct vrb_engine {
 	struct vrb_qp **qps;     /* by QPN & (VRB_MAX_QP - 1) */
 	uint32_t num_qps, next_qpn;
 	struct vrb_mr **mrs;     /* by key >> 8 */
+	struct vrb_srq **srqs;   /* by number */
+	uint32_t next_srq;
+	uint32_t num_ahs;
 	uint32_t mr_cap, num_mrs, mr_free, num_pds, num_cqs, num_srqs;
 	uint32_t rnd;
 	struct rte_mbuf *loop[VRB_LOOP_SIZE];
@@ -230,6 +235,12 @@ struct vrb_mr *vrb_mr_find(struct vrb_engine *e, uint32_t key);
 /** Local access by L_Key. @return the address or NULL; *why tells the reason in words */
 void *vrb_mr_local(struct vrb_engine *e, struct vrb_pd *pd, uint32_t lkey, uint64_t addr, uint32_t len, uint32_t access,
 	const char **why);
+/**
+ * Scatters @p len bytes to [pos, pos + len) of @p sge: those at @p src, or with NULL those of the packet's payload.
+ * @return whether all went well; if not, *why
+ */
+bool vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge, uint32_t num_sge, uint32_t pos,
+	const struct vrb_pkt *pkt, const void *src, uint32_t len, const char **why);
 /** Remote access by R_Key, on behalf of @p qp. */
 void *vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access,
 	const char **why);
@@ -248,6 +259,8 @@ void vrb_cq_publish(struct vrb_cq *cq, bool solicited);
 
 /* srq.c */
 int vrb_rq_init(struct vrb_rq *rq, uint32_t max_wr, uint32_t max_sge);
+/** The SRQ that XRC requests name by @p num, or NULL. */
+struct vrb_srq *vrb_srq_find(const struct vrb_engine *e, uint32_t num);
 /** The next receive of the QP's queue (an SRQ's is copied and its slot freed), or NULL. */
 struct vrb_recv_wqe *vrb_rq_take(struct vrb_qp *qp);
 
@@ -259,11 +272,24 @@ vrb_qp_get_state(const struct vrb_qp *qp)
 }
 /** Moves the QP to the error state and flushes it. */
 void vrb_qp_error(struct vrb_qp *qp);
-/** Flushes what was posted to a QP in the error state. */
+/** Flushes what was posted to a QP in the error state, or to the send queue of one in SQE. */
 void vrb_qp_flush(struct vrb_qp *qp);
+/** The send queue of an unreliable QP fails; it goes on receiving (IBTA 10.3.1, SQE). */
+void vrb_qp_sq_error(struct vrb_qp *qp);
+
+/* qp_table.c */
+/** What a transition needs and what it may bring along; the state itself is not listed. */
+struct vrb_transition {
+	bool valid;
+	uint32_t required;
+	uint32_t optional;
+};
+const struct vrb_transition *vrb_qp_transition(enum vrb_qp_type type, enum vrb_qp_state from, enum vrb_qp_state to);
 
 /* qp_modify.c */
 bool vrb_gid_is_v4(const union vrb_gid *gid);
+/** Whether packets can be sent so. @return NULL, or why not */
+const char *vrb_av_check(const struct vrb_engine *e, const struct vrb_av *av);
 
 /* requester.c */
 struct rte_mbuf *vrb_req_next(struct vrb_qp *qp, uint64_t now);
@@ -305,8 +331,18 @@ uint64_t vrb_rnr_ns(uint8_t timer);
 
 /* responder.c */
 void vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);
+/** Executes a packet of a SEND or WRITE. @return whether it was; if not, it was answered or dropped */
+bool vrb_resp_data(struct vrb_qp *qp, const struct vrb_pkt *pkt);
+/** Whether the opcode may follow what came before (IBTA 9.7.4.1.2). */
+bool vrb_resp_in_sequence(const struct vrb_qp *qp, const struct vrb_pkt *pkt);
+/** Gives back the receive of the current message: its slot in the queue is free. */
+void vrb_resp_release_wqe(struct vrb_qp *qp);
 struct rte_mbuf *vrb_resp_next(struct vrb_qp *qp);
 bool vrb_resp_pending(const struct vrb_qp *qp);
 void vrb_resp_cqe_flush(struct vrb_qp *qp, const struct vrb_recv_wqe *wqe, enum vrb_wc_status status);
+
+/* unreliable.c */
+void vrb_uc_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);
+void vrb_ud_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "guard.h"
 
 #define MR_TABLE_STEP 1024
 #define NO_INDEX 0u /* index 0 is never given out, so that no key is 0 */
@@ -226,6 +227,38 @@ vrb_mr_local(struct vrb_engine *e, struct vrb_pd *pd, uint32_t lkey, uint64_t ad
 	else
 		return (void *)(uintptr_t)(mr->addr + (addr - mr->iova));
 	return NULL;
+}
+
+bool
+vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge, uint32_t num_sge, uint32_t pos,
+	const struct vrb_pkt *pkt, const void *src, uint32_t len, const char **why)
+{
+	uint32_t i, from = 0;
+
+	for (i = 0; i < num_sge && len > 0; i++) {
+		uint32_t n;
+		uint8_t *dst;
+		int rc;
+
+		if (pos >= sge[i].length) {
+			pos -= sge[i].length;
+			continue;
+		}
+		n = RTE_MIN(sge[i].length - pos, len);
+		dst = vrb_mr_local(e, pd, sge[i].lkey, sge[i].addr, sge[i].length, VRB_ACCESS_LOCAL_WRITE, why);
+		if (dst == NULL)
+			return false;
+		rc = src != NULL ? vrb_guard_copy(dst + pos, (const uint8_t *)src + from, n) :
+				   vrb_pkt_read(pkt, from, dst + pos, n);
+		if (rc < 0) {
+			*why = "the memory behind the memory region is no longer mapped";
+			return false;
+		}
+		from += n;
+		len -= n;
+		pos = 0;
+	}
+	return len == 0;
 }
 
 void *

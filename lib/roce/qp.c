@@ -44,6 +44,15 @@ queues_init(struct vrb_qp *qp, struct vrb_qp_init *init)
 {
 	if (sq_init(&qp->sq, init) < 0)
 		return -ENOMEM;
+	/* XRC receives into the SRQ that each request names. */
+	if (init->type == VRB_QPT_XRC_SEND || init->type == VRB_QPT_XRC_RECV) {
+		init->max_recv_wr = 0;
+		init->max_recv_sge = 0;
+		if (init->type == VRB_QPT_XRC_SEND)
+			return 0;
+		qp->resp.srq_copy = malloc(sizeof(struct vrb_recv_wqe) + VRB_MAX_SRQ_SGE * sizeof(struct vrb_sge));
+		return qp->resp.srq_copy == NULL ? -ENOMEM : 0;
+	}
 	if (init->srq != NULL) {
 		qp->srq = init->srq;
 		qp->rq = &init->srq->rq;
@@ -79,11 +88,53 @@ take_qpn(struct vrb_engine *e)
 	return qpn;
 }
 
+/** The transport of a type of queue pair. @return false when there is no such type */
+static bool
+transport_of(enum vrb_qp_type type, uint8_t *transport)
+{
+	switch (type) {
+	case VRB_QPT_RC:
+		*transport = VRB_TRANSPORT_RC;
+		return true;
+	case VRB_QPT_UC:
+		*transport = VRB_TRANSPORT_UC;
+		return true;
+	case VRB_QPT_UD:
+		*transport = VRB_TRANSPORT_UD;
+		return true;
+	case VRB_QPT_XRC_SEND:
+	case VRB_QPT_XRC_RECV:
+		*transport = VRB_TRANSPORT_XRC;
+		return true;
+	}
+	return false;
+}
+
+/** XRC: an initiator has only a send queue, a target only a domain; the others have both queues and no domain. */
+static int
+check_parts(const struct vrb_qp_init *init)
+{
+	bool target = init->type == VRB_QPT_XRC_RECV, xrc = target || init->type == VRB_QPT_XRC_SEND;
+
+	if (target != (init->xrcd != NULL) || target != (init->send_cq == NULL) || target != (init->pd == NULL))
+		return -EINVAL;
+	if (xrc)
+		return init->srq == NULL ? 0 : -EINVAL;
+	/* An XRC SRQ receives for targets only. */
+	if (init->recv_cq == NULL || (init->srq != NULL && init->srq->xrcd != NULL))
+		return -EINVAL;
+	return 0;
+}
+
 static int
 check_init(const struct vrb_engine *e, const struct vrb_qp_init *init)
 {
-	if (init->type != VRB_QPT_RC)
+	uint8_t transport;
+
+	if (!transport_of(init->type, &transport))
 		return -EOPNOTSUPP;
+	if (check_parts(init) < 0)
+		return -EINVAL;
 	if (init->max_send_wr > VRB_MAX_QP_WR || init->max_send_sge > VRB_MAX_SGE || init->max_inline > VRB_MAX_INLINE)
 		return -EINVAL;
 	if (init->srq == NULL && (init->max_recv_wr > VRB_MAX_QP_WR || init->max_recv_sge > VRB_MAX_SGE))
@@ -106,6 +157,44 @@ grow_heap(struct vrb_engine *e)
 	return 0;
 }
 
+/** The operations that a type of queue pair can be asked for, as bits. */
+static uint32_t
+operations(enum vrb_qp_type type)
+{
+	const uint32_t ud = RTE_BIT32(VRB_WR_SEND) | RTE_BIT32(VRB_WR_SEND_WITH_IMM);
+	const uint32_t uc = ud | RTE_BIT32(VRB_WR_RDMA_WRITE) | RTE_BIT32(VRB_WR_RDMA_WRITE_WITH_IMM) |
+		RTE_BIT32(VRB_WR_LOCAL_INV) | RTE_BIT32(VRB_WR_BIND_MW);
+
+	switch (type) {
+	case VRB_QPT_UD:
+		return ud;
+	case VRB_QPT_UC:
+		return uc;
+	case VRB_QPT_XRC_RECV:
+		return 0;
+	case VRB_QPT_RC:
+	case VRB_QPT_XRC_SEND:
+		break;
+	}
+	return RTE_BIT32(VRB_WR_OPCODES) - 1;
+}
+
+/** Counts the QP where it stands. @param n 1 or -1 */
+static void
+count_refs(const struct vrb_qp_init *init, int n)
+{
+	if (init->pd != NULL)
+		init->pd->refs += n;
+	if (init->send_cq != NULL)
+		init->send_cq->refs += n;
+	if (init->recv_cq != NULL)
+		init->recv_cq->refs += n;
+	if (init->srq != NULL)
+		init->srq->refs += n;
+	if (init->xrcd != NULL)
+		init->xrcd->refs += n;
+}
+
 int
 vrb_qp_create(struct vrb_engine *e, struct vrb_qp_init *init, struct vrb_qp **out)
 {
@@ -123,10 +212,14 @@ vrb_qp_create(struct vrb_engine *e, struct vrb_qp_init *init, struct vrb_qp **ou
 		return -ENOMEM;
 	}
 	init->max_inline = qp->sq.max_inline;
-	if (init->srq == NULL)
+	if (qp->rq == &qp->own_rq)
 		init->max_recv_sge = qp->own_rq.max_sge;
 	qp->engine = e;
 	qp->init = *init;
+	transport_of(init->type, &qp->transport);
+	qp->acked = qp->transport == VRB_TRANSPORT_RC || qp->transport == VRB_TRANSPORT_XRC;
+	qp->operations = operations(init->type);
+	qp->xrcd = init->xrcd;
 	qp->pd = init->pd;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
@@ -135,11 +228,7 @@ vrb_qp_create(struct vrb_engine *e, struct vrb_qp_init *init, struct vrb_qp **ou
 	qp->qpn = take_qpn(e);
 	e->qps[qp->qpn & (VRB_MAX_QP - 1)] = qp;
 	e->num_qps++;
-	qp->pd->refs++;
-	qp->send_cq->refs++;
-	qp->recv_cq->refs++;
-	if (qp->srq != NULL)
-		qp->srq->refs++;
+	count_refs(&qp->init, 1);
 	*out = qp;
 	return 0;
 }
@@ -153,11 +242,7 @@ vrb_qp_destroy(struct vrb_qp *qp)
 	vrb_mw_forget_qp(e, qp);
 	e->qps[qp->qpn & (VRB_MAX_QP - 1)] = NULL;
 	e->num_qps--;
-	qp->pd->refs--;
-	qp->send_cq->refs--;
-	qp->recv_cq->refs--;
-	if (qp->srq != NULL)
-		qp->srq->refs--;
+	count_refs(&qp->init, -1);
 	queues_free(qp);
 	free(qp);
 }
@@ -171,7 +256,7 @@ vrb_qp_sq(struct vrb_qp *qp)
 struct vrb_rq *
 vrb_qp_rq(struct vrb_qp *qp)
 {
-	return qp->srq == NULL ? &qp->own_rq : NULL;
+	return qp->rq == &qp->own_rq ? &qp->own_rq : NULL;
 }
 
 uint32_t
@@ -189,7 +274,7 @@ vrb_qp_state(const struct vrb_qp *qp)
 int
 vrb_qp_check_send(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
 {
-	if (unlikely(wqe->opcode >= VRB_WR_OPCODES))
+	if (unlikely(wqe->opcode >= VRB_WR_OPCODES || !(qp->operations & RTE_BIT32(wqe->opcode))))
 		return -EOPNOTSUPP;
 	/* IBTA 10.8.2.1: refused at once in RESET, INIT and RTR; flushed in the error state. */
 	if (unlikely(vrb_qp_get_state(qp) < VRB_QPS_RTS || wqe->num_sge > qp->sq.max_sge))
@@ -236,7 +321,7 @@ flush_rq(struct vrb_qp *qp)
 	struct vrb_rq *rq = qp->rq;
 	uint32_t head, idx;
 
-	if (qp->srq != NULL) {
+	if (rq != &qp->own_rq) {
 		/* Receives of an SRQ stay for the others; only the one that this QP has taken is its own. */
 		if (qp->resp.wqe != NULL)
 			vrb_resp_cqe_flush(qp, qp->resp.wqe, VRB_WC_WR_FLUSH_ERR);
@@ -257,7 +342,17 @@ void
 vrb_qp_flush(struct vrb_qp *qp)
 {
 	flush_sq(qp);
-	flush_rq(qp);
+	if (vrb_qp_get_state(qp) == VRB_QPS_ERR)
+		flush_rq(qp);
+}
+
+void
+vrb_qp_sq_error(struct vrb_qp *qp)
+{
+	atomic_store_explicit(&qp->state, VRB_QPS_SQE, memory_order_relaxed);
+	/* As in vrb_qp_error(). */
+	atomic_thread_fence(memory_order_seq_cst);
+	flush_sq(qp);
 }
 
 void
@@ -278,7 +373,7 @@ vrb_qp_error(struct vrb_qp *qp)
 	}
 	vrb_qp_flush(qp);
 	/* IBTA o11-5.2.5: no more receives of the SRQ will complete on this QP. */
-	if (qp->srq != NULL && old != VRB_QPS_RESET)
+	if (qp->init.srq != NULL && old != VRB_QPS_RESET)
 		vrb_engine_async(qp->engine, VRB_EVENT_QP_LAST_WQE_REACHED, qp->user);
 	/* For the NAK that may be pending. */
 	vrb_engine_schedule(qp);

@@ -10,29 +10,6 @@
 
 #include "engine.h"
 
-/** What a transition needs and what it may bring along; the state itself is not listed. */
-struct transition {
-	bool valid;
-	uint32_t required;
-	uint32_t optional;
-};
-
-/* IBTA table 91 for RC. ALT_PATH and PATH_MIG_STATE are missing: the device has no automatic path migration. */
-static const struct transition rc_table[VRB_QPS_NUM][VRB_QPS_NUM] = {
-	[VRB_QPS_RESET][VRB_QPS_INIT] = { true, VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS, 0 },
-	[VRB_QPS_INIT][VRB_QPS_INIT] = { true, 0, VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS },
-	[VRB_QPS_INIT][VRB_QPS_RTR] = { true, VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN |
-		VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER, VRB_QP_ACCESS_FLAGS | VRB_QP_PKEY_INDEX },
-	[VRB_QPS_RTR][VRB_QPS_RTS] = { true, VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY | VRB_QP_SQ_PSN |
-		VRB_QP_MAX_QP_RD_ATOMIC, VRB_QP_CUR_STATE | VRB_QP_ACCESS_FLAGS | VRB_QP_MIN_RNR_TIMER },
-	[VRB_QPS_RTS][VRB_QPS_RTS] = { true, 0, VRB_QP_CUR_STATE | VRB_QP_ACCESS_FLAGS | VRB_QP_MIN_RNR_TIMER },
-	[VRB_QPS_RTS][VRB_QPS_SQD] = { true, 0, VRB_QP_EN_SQD_ASYNC_NOTIFY },
-	[VRB_QPS_SQD][VRB_QPS_RTS] = { true, 0, VRB_QP_CUR_STATE | VRB_QP_ACCESS_FLAGS | VRB_QP_MIN_RNR_TIMER },
-	[VRB_QPS_SQD][VRB_QPS_SQD] = { true, 0, VRB_QP_PORT | VRB_QP_AV | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT |
-		VRB_QP_RNR_RETRY | VRB_QP_MAX_QP_RD_ATOMIC | VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_ACCESS_FLAGS |
-		VRB_QP_PKEY_INDEX | VRB_QP_MIN_RNR_TIMER },
-};
-
 bool
 vrb_gid_is_v4(const union vrb_gid *gid)
 {
@@ -50,14 +27,14 @@ static int
 check_transition(struct vrb_qp *qp, enum vrb_qp_state from, enum vrb_qp_state to, uint32_t mask)
 {
 	static const char * const names[VRB_QPS_NUM] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
-	const struct transition *t;
+	const struct vrb_transition *t;
 
 	mask &= ~VRB_QP_STATE;
 	/* From any state, with nothing else. */
 	if (to == VRB_QPS_RESET || to == VRB_QPS_ERR)
 		return (mask & ~VRB_QP_CUR_STATE) == 0 ? 0 :
 			refuse(qp, "going to RESET or ERR takes no other attribute");
-	t = &rc_table[from][to];
+	t = vrb_qp_transition(qp->init.type, from, to);
 	if (!t->valid) {
 		vrb_explain(qp->engine, "modify QP %#x: it cannot go from %s to %s", qp->qpn, names[from], names[to]);
 		return -EINVAL;
@@ -75,18 +52,16 @@ check_transition(struct vrb_qp *qp, enum vrb_qp_state from, enum vrb_qp_state to
 	return 0;
 }
 
-static int
-check_av(struct vrb_qp *qp, const struct vrb_av *av)
+const char *
+vrb_av_check(const struct vrb_engine *e, const struct vrb_av *av)
 {
-	const struct vrb_engine *e = qp->engine;
-
 	if (av->sgid_index >= VRB_GIDS)
-		return refuse(qp, "sgid_index is beyond the GID table");
+		return "sgid_index is beyond the GID table";
 	if (vrb_gid_is_v4(&av->dgid) != vrb_gid_is_v4(&e->conf.gid[av->sgid_index]))
-		return refuse(qp, "the GID at sgid_index is of another address family than the destination's");
+		return "the GID at sgid_index is of another address family than the destination's";
 	if (av->flow_label > 0xfffff)
-		return refuse(qp, "flow_label has more than 20 bits");
-	return 0;
+		return "flow_label has more than 20 bits";
+	return NULL;
 }
 
 /** The values, as far as the mask names them. */
@@ -94,6 +69,7 @@ static int
 check_values(struct vrb_qp *qp, const struct vrb_qp_attr *a, uint32_t mask)
 {
 	const uint32_t access = VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE | VRB_ACCESS_MW_BIND;
+	const char *why;
 
 	if ((mask & VRB_QP_CUR_STATE) && a->cur_state != vrb_qp_get_state(qp))
 		return refuse(qp, "cur_qp_state is not the state that it is in");
@@ -120,7 +96,8 @@ check_values(struct vrb_qp *qp, const struct vrb_qp_attr *a, uint32_t mask)
 		return refuse(qp, "retry_cnt is above 7");
 	if ((mask & VRB_QP_RNR_RETRY) && a->rnr_retry > 7)
 		return refuse(qp, "rnr_retry is above 7");
-	return mask & VRB_QP_AV ? check_av(qp, &a->av) : 0;
+	why = mask & VRB_QP_AV ? vrb_av_check(qp->engine, &a->av) : NULL;
+	return why != NULL ? refuse(qp, why) : 0;
 }
 
 /** Room for the answers that are waiting, and for the saved results of atomics. */
@@ -169,6 +146,8 @@ copy_attrs(struct vrb_qp *qp, const struct vrb_qp_attr *a, uint32_t mask)
 		to->access = a->access;
 	if (mask & VRB_QP_PKEY_INDEX)
 		to->pkey_index = a->pkey_index;
+	if (mask & VRB_QP_QKEY)
+		to->qkey = a->qkey;
 	if (mask & VRB_QP_PORT)
 		to->port_num = a->port_num;
 	if (mask & VRB_QP_PATH_MTU)
@@ -200,14 +179,14 @@ copy_attrs(struct vrb_qp *qp, const struct vrb_qp_attr *a, uint32_t mask)
 static void
 to_rtr(struct vrb_qp *qp)
 {
-	qp->mtu = 128u << qp->attr.path_mtu;
+	qp->mtu = qp->transport == VRB_TRANSPORT_UD ? qp->engine->max_mtu : 128u << qp->attr.path_mtu;
 	qp->resp.epsn = qp->attr.rq_psn;
 	qp->resp.msn = 0;
 	qp->comm_est = false;
 }
 
 static void
-to_rts(struct vrb_qp *qp)
+from_rtr_to_rts(struct vrb_qp *qp)
 {
 	struct vrb_requester *req = &qp->req;
 
@@ -233,7 +212,7 @@ to_reset(struct vrb_qp *qp)
 	atomic_store_explicit(&sq->tail, head, memory_order_release);
 	sq->next = head;
 	rte_spinlock_unlock(&sq->lock);
-	if (qp->srq == NULL) {
+	if (qp->rq == &qp->own_rq) {
 		rte_spinlock_lock(&qp->own_rq.lock);
 		atomic_store_explicit(&qp->own_rq.tail,
 			atomic_load_explicit(&qp->own_rq.head, memory_order_relaxed), memory_order_release);
@@ -246,6 +225,12 @@ to_reset(struct vrb_qp *qp)
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->resp.srq_copy = copy;
+	if (qp->xrcd != NULL) {
+		qp->srq = NULL;
+		qp->rq = NULL;
+		qp->pd = NULL;
+		qp->recv_cq = NULL;
+	}
 	qp->attr.path_mtu = VRB_MTU_1024;
 	qp->drained = false;
 }
@@ -262,7 +247,7 @@ enter(struct vrb_qp *qp, enum vrb_qp_state from, enum vrb_qp_state to)
 	else if (to == VRB_QPS_RTR)
 		to_rtr(qp);
 	else if (to == VRB_QPS_RTS && from == VRB_QPS_RTR)
-		to_rts(qp);
+		from_rtr_to_rts(qp);
 	else if (to == VRB_QPS_SQD && from == VRB_QPS_RTS)
 		qp->drained = false;
 	if (to == VRB_QPS_RTS) {

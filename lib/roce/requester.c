@@ -128,7 +128,7 @@ fail_local(struct vrb_qp *qp, struct vrb_send_wqe *wqe, enum vrb_wc_status statu
 		wqe->last_psn = req->psn;
 	}
 	/* Those before it may wait for an acknowledgement that nobody has asked for: the last packet asks now. */
-	if (req->since_ack > 0 && vrb_psn_diff(wqe->first_psn, req->una) > 0 && !follows_rd_atomic(qp))
+	if (qp->acked && req->since_ack > 0 && vrb_psn_diff(wqe->first_psn, req->una) > 0 && !follows_rd_atomic(qp))
 		vrb_req_seek(qp, vrb_psn_add(wqe->first_psn, VRB_PSN_MASK));
 	vrb_comp_advance(qp);
 	return STEP_BLOCKED;
@@ -172,6 +172,9 @@ start(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
 		return STEP_BLOCKED;
 	if (is_local(wqe))
 		return execute_local(qp, wqe);
+	if (qp->transport == VRB_TRANSPORT_UD && wqe->length > qp->mtu)
+		return fail_local(qp, wqe, VRB_WC_LOC_LEN_ERR,
+			"a datagram cannot be longer than the port's active MTU");
 	if (vrb_wqe_is_rd_atomic(wqe) && qp->attr.max_rd_atomic == 0)
 		return fail_local(qp, wqe, VRB_WC_LOC_QP_OP_ERR,
 			"the queue pair was given max_rd_atomic 0, so it can send neither READs nor atomics");
@@ -190,6 +193,8 @@ want_ack(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, bool last)
 	const struct vrb_sq *sq = &qp->sq;
 	const struct vrb_send_wqe *next;
 
+	if (!qp->acked)
+		return false;
 	if (req->since_ack + 1 >= VRB_ACK_EVERY || vrb_psn_diff(req->psn, req->una) + 1 >= VRB_WINDOW)
 		return true;
 	if (!last)
@@ -298,6 +303,30 @@ put_reth(void *ext, uint64_t va, uint32_t rkey, uint32_t length)
 	return reth + 1;
 }
 
+/** The header that only some transports have. @return where the others go */
+static void *
+put_transport(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *m, void *ext)
+{
+	if (qp->transport == VRB_TRANSPORT_XRC) {
+		struct vrb_xrceth *eth = ext;
+
+		eth->srqn = rte_cpu_to_be_32(wqe->srqn & 0xffffff);
+		return eth + 1;
+	}
+	if (qp->transport == VRB_TRANSPORT_UD) {
+		struct vrb_deth *eth = ext;
+		struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *,
+			wqe->ud.ah->path.hdr_len - sizeof(*udp));
+
+		/* IBTA 10.2.4.2: the upper bit asks for the Q_Key of the queue pair. */
+		eth->qkey = rte_cpu_to_be_32(wqe->ud.qkey & 0x80000000u ? qp->attr.qkey : wqe->ud.qkey);
+		eth->src_qpn = rte_cpu_to_be_32(qp->qpn);
+		udp->src_port = rte_cpu_to_be_16(vrb_udp_sport(qp));
+		return eth + 1;
+	}
+	return ext;
+}
+
 /** What happens after each packet: the PSN goes on, timers and counters follow. */
 static void
 sent(struct vrb_qp *qp, uint32_t psns, bool ackreq, uint64_t now)
@@ -310,6 +339,10 @@ sent(struct vrb_qp *qp, uint32_t psns, bool ackreq, uint64_t now)
 	req->psn = vrb_psn_add(req->psn, psns);
 	if (vrb_psn_diff(req->psn, req->max_psn) > 0)
 		req->max_psn = req->psn;
+	if (!qp->acked) {
+		req->una = req->psn;
+		return;
+	}
 	req->since_ack = ackreq ? 0 : req->since_ack + 1;
 	if (qp->timer == 0)
 		vrb_req_timer(qp, now);
@@ -336,6 +369,8 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 	uint32_t len = RTE_MIN(wqe->length - pos, qp->mtu);
 	bool first = pos == 0, last = pos + len == wqe->length, ackreq, fresh;
 	const char *why = NULL;
+	bool ud = qp->transport == VRB_TRANSPORT_UD;
+	const struct vrb_path *path = ud ? &wqe->ud.ah->path : &qp->path;
 	struct rte_mbuf *m;
 	uint8_t opcode;
 	void *ext;
@@ -351,13 +386,14 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 	if (fresh)
 		req->ssn = vrb_psn_add(req->ssn, 1);
 	ackreq = want_ack(qp, wqe, last);
-	m = vrb_pkt_begin(qp, &qp->path, opcode, qp->attr.dest_qpn, req->psn, (ackreq ? VRB_BTH_ACKREQ : 0) |
-		(last && (wqe->flags & VRB_SEND_SOLICITED) ? VRB_BTH_SE : 0), &ext);
+	m = vrb_pkt_begin(qp, path, opcode, ud ? wqe->ud.remote_qpn : qp->attr.dest_qpn, req->psn,
+		(ackreq ? VRB_BTH_ACKREQ : 0) | (last && (wqe->flags & VRB_SEND_SOLICITED) ? VRB_BTH_SE : 0), &ext);
 	if (unlikely(m == NULL)) {
 		if (fresh)
 			req->ssn = vrb_psn_add(req->ssn, VRB_PSN_MASK);
 		return STEP_BLOCKED;
 	}
+	ext = put_transport(qp, wqe, m, ext);
 	if (vrb_opcode_info(opcode)->flags & VRB_OP_RETH)
 		ext = put_reth(ext, wqe->remote_addr, wqe->rkey, wqe->length);
 	if (vrb_opcode_info(opcode)->flags & VRB_OP_IMM)
@@ -366,7 +402,7 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 		((struct vrb_ieth *)ext)->rkey = rte_cpu_to_be_32(wqe->imm);
 	rc = add_payload(qp, wqe, m, pos, len, &why);
 	if (likely(rc == 0))
-		rc = vrb_pkt_end(qp->engine, &qp->path, m, len);
+		rc = vrb_pkt_end(qp->engine, path, m, len);
 	if (unlikely(rc < 0)) {
 		if (fresh)
 			req->ssn = vrb_psn_add(req->ssn, VRB_PSN_MASK);
@@ -375,6 +411,9 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 	sent(qp, 1, ackreq, now);
 	if (last)
 		qp->sq.next++;
+	/* Nothing answers an unreliable message: it is done when it is sent. */
+	if (last && !qp->acked)
+		vrb_comp_advance(qp);
 	*out = m;
 	return STEP_PACKET;
 }
@@ -405,6 +444,7 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 	m = vrb_pkt_begin(qp, &qp->path, opcode, qp->attr.dest_qpn, req->psn, VRB_BTH_ACKREQ, &ext);
 	if (unlikely(m == NULL))
 		return STEP_BLOCKED;
+	ext = put_transport(qp, wqe, m, ext);
 	if (opcode == VRB_RC_READ_REQUEST) {
 		uint32_t off = done * qp->mtu;
 

@@ -35,6 +35,8 @@ acknowledge(struct vrb_qp *qp, uint32_t psn)
 static void
 nak(struct vrb_qp *qp, uint8_t syndrome, uint32_t psn)
 {
+	if (!qp->acked)
+		return;
 	qp->resp.ack_pending = true;
 	qp->resp.ack_syndrome = syndrome;
 	qp->resp.ack_psn = psn;
@@ -45,6 +47,13 @@ nak(struct vrb_qp *qp, uint8_t syndrome, uint32_t psn)
 static void
 refuse(struct vrb_qp *qp, uint8_t syndrome, uint32_t psn, const char *what, const char *why)
 {
+	if (!qp->acked) {
+		/* IBTA 9.8.3: what is wrong with a request of UC is not answered; the message is dropped. */
+		qp->engine->stats.rx_dropped++;
+		qp->resp.in_msg = 0;
+		vrb_explain(qp->engine, "QP %#x: dropped the peer's %s (PSN %u): %s", qp->qpn, what, psn, why);
+		return;
+	}
 	qp->engine->stats.tx_nak_error++;
 	vrb_explain(qp->engine, "QP %#x: refused the peer's %s (PSN %u): %s", qp->qpn, what, psn, why);
 	nak(qp, syndrome, psn);
@@ -57,9 +66,8 @@ refuse(struct vrb_qp *qp, uint8_t syndrome, uint32_t psn, const char *what, cons
 		vrb_engine_async(qp->engine, VRB_EVENT_QP_REQ_ERR, qp->user);
 }
 
-/** Gives back the receive of the current message. */
-static void
-release_wqe(struct vrb_qp *qp)
+void
+vrb_resp_release_wqe(struct vrb_qp *qp)
 {
 	struct vrb_rq *rq = qp->rq;
 
@@ -92,12 +100,13 @@ fail_recv(struct vrb_qp *qp, enum vrb_wc_status status, uint8_t syndrome, uint32
 {
 	struct vrb_recv_wqe *wqe = qp->resp.wqe;
 
-	qp->engine->stats.tx_nak_error++;
+	if (qp->acked)
+		qp->engine->stats.tx_nak_error++;
 	vrb_explain(qp->engine, "QP %#x: receive %#llx failed: %s", qp->qpn, (unsigned long long)wqe->wr_id, why);
 	vrb_resp_cqe_flush(qp, wqe, status);
-	release_wqe(qp);
+	vrb_resp_release_wqe(qp);
 	nak(qp, syndrome, psn);
-	qp->resp.nak_final = true;
+	qp->resp.nak_final = qp->acked;
 	vrb_qp_error(qp);
 }
 
@@ -114,6 +123,11 @@ need_wqe(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	resp->sge_off = 0;
 	if (likely(resp->wqe != NULL))
 		return true;
+	if (!qp->acked) {
+		qp->engine->stats.rx_no_recv++;
+		resp->in_msg = 0;
+		return false;
+	}
 	qp->engine->stats.tx_nak_rnr++;
 	nak(qp, VRB_AETH_RNR_NAK | qp->attr.min_rnr_timer, pkt->psn);
 	/* What follows it is lost on purpose; no sequence NAK until it has come again. */
@@ -127,6 +141,8 @@ store_send(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
 	struct vrb_responder *resp = &qp->resp;
 	const struct vrb_recv_wqe *wqe = resp->wqe;
+	/* IBTA 10.2.9.4: the receives of an SRQ are checked against the SRQ's protection domain. */
+	struct vrb_pd *pd = qp->srq != NULL ? qp->srq->pd : qp->pd;
 	uint32_t len = pkt->payload_len, from = 0;
 	const char *why = "";
 
@@ -145,7 +161,7 @@ store_send(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 			resp->sge_off = 0;
 			continue;
 		}
-		dst = vrb_mr_local(qp->engine, qp->pd, s->lkey, s->addr, s->length, VRB_ACCESS_LOCAL_WRITE, &why);
+		dst = vrb_mr_local(qp->engine, pd, s->lkey, s->addr, s->length, VRB_ACCESS_LOCAL_WRITE, &why);
 		if (likely(dst != NULL) && unlikely(vrb_pkt_read(pkt, from, dst + resp->sge_off, n) < 0)) {
 			why = "the memory behind the memory region is no longer mapped";
 			dst = NULL;
@@ -249,7 +265,7 @@ complete_recv(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	cqe->timestamp = qp->engine->now;
 	cqe->qp_user = qp->user;
 	/* The slot first: who has seen the completion can post again. */
-	release_wqe(qp);
+	vrb_resp_release_wqe(qp);
 	vrb_cq_publish(qp->recv_cq, pkt->solicited);
 	return true;
 }
@@ -272,9 +288,8 @@ bad_length(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	return NULL;
 }
 
-/** SEND and WRITE. @return whether the packet was executed */
-static bool
-data_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+bool
+vrb_resp_data(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
 	struct vrb_responder *resp = &qp->resp;
 	bool send = pkt->info->flags & VRB_OP_SEND, last = pkt->info->flags & VRB_OP_LAST;
@@ -525,13 +540,35 @@ out_of_order(struct vrb_qp *qp)
 	nak(qp, VRB_NAK_PSN_SEQ, qp->resp.epsn);
 }
 
-/** Whether the opcode may follow what came before (IBTA 9.7.4.1.2). */
-static bool
-in_sequence(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
+bool
+vrb_resp_in_sequence(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
 	if (qp->resp.in_msg == 0)
 		return pkt->info->flags & VRB_OP_FIRST;
 	return (pkt->info->flags & (VRB_OP_FIRST | qp->resp.in_msg)) == qp->resp.in_msg;
+}
+
+/** XRC: the request names the SRQ that it is for, and by it the protection domain and the CQ (IBTA A14.3.2). */
+static bool
+find_xrc_srq(struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	struct vrb_srq *srq = qp->xrcd != NULL ? vrb_srq_find(qp->engine, pkt->srqn) : NULL;
+
+	if (srq == NULL || srq->xrcd != qp->xrcd) {
+		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+			"it names no XRC shared receive queue of the target's domain");
+		return false;
+	}
+	if (qp->resp.in_msg != 0 && srq != qp->srq) {
+		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+			"it names another shared receive queue than the packet before it");
+		return false;
+	}
+	qp->srq = srq;
+	qp->rq = &srq->rq;
+	qp->pd = srq->pd;
+	qp->recv_cq = srq->cq;
+	return true;
 }
 
 void
@@ -553,7 +590,9 @@ vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 		qp->comm_est = true;
 		vrb_engine_async(qp->engine, VRB_EVENT_COMM_EST, qp->user);
 	}
-	if (unlikely(!in_sequence(qp, pkt))) {
+	if (unlikely(qp->transport == VRB_TRANSPORT_XRC) && !find_xrc_srq(qp, pkt))
+		return;
+	if (unlikely(!vrb_resp_in_sequence(qp, pkt))) {
 		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, "it does not follow the packet before it");
 		return;
 	}
@@ -562,7 +601,7 @@ vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	else if (pkt->info->flags & VRB_OP_ATOMIC)
 		done = atomic_request(qp, pkt);
 	else
-		done = data_packet(qp, pkt);
+		done = vrb_resp_data(qp, pkt);
 	if (!done)
 		return;
 	resp->epsn = vrb_psn_add(resp->epsn, 1);
@@ -579,7 +618,7 @@ credit_code(const struct vrb_qp *qp)
 {
 	uint32_t n, log;
 
-	if (qp->srq != NULL)
+	if (qp->srq != NULL || qp->rq == NULL)
 		return VRB_AETH_NO_CREDITS;
 	n = vrb_rq_count(qp->rq) - (qp->resp.wqe != NULL);
 	if (n < 2)

@@ -30,15 +30,56 @@ vrb_rq_init(struct vrb_rq *rq, uint32_t max_wr, uint32_t max_sge)
 	return 0;
 }
 
+struct vrb_srq *
+vrb_srq_find(const struct vrb_engine *e, uint32_t num)
+{
+	return num < VRB_MAX_SRQ && e->srqs != NULL ? e->srqs[num] : NULL;
+}
+
+/** A free number, or 0: it is not given out, so that programs can tell it from none. */
+static uint32_t
+take_num(struct vrb_engine *e)
+{
+	uint32_t i;
+
+	if (e->srqs == NULL)
+		e->srqs = calloc(VRB_MAX_SRQ, sizeof(*e->srqs));
+	if (e->srqs == NULL)
+		return 0;
+	for (i = 0; i < VRB_MAX_SRQ; i++) {
+		e->next_srq = (e->next_srq + 1) % VRB_MAX_SRQ;
+		if (e->next_srq != 0 && e->srqs[e->next_srq] == NULL)
+			return e->next_srq;
+	}
+	return 0;
+}
+
+int
+vrb_srq_create_xrc(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_xrcd *xrcd, struct vrb_cq *cq,
+	uint32_t *max_wr, uint32_t *max_sge, void *user, struct vrb_srq **out)
+{
+	int rc = vrb_srq_create(e, pd, max_wr, max_sge, user, out);
+
+	if (rc < 0)
+		return rc;
+	(*out)->xrcd = xrcd;
+	(*out)->cq = cq;
+	xrcd->refs++;
+	cq->refs++;
+	return 0;
+}
+
 int
 vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, uint32_t *max_sge, void *user,
 	struct vrb_srq **out)
 {
 	struct vrb_srq *srq;
+	uint32_t num;
 
 	if (*max_wr == 0 || *max_wr > VRB_MAX_SRQ_WR || *max_sge > VRB_MAX_SRQ_SGE)
 		return -EINVAL;
-	if (e->num_srqs >= VRB_MAX_SRQ)
+	num = take_num(e);
+	if (num == 0)
 		return -ENOMEM;
 	srq = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*srq), RTE_CACHE_LINE_SIZE));
 	if (srq == NULL)
@@ -51,6 +92,8 @@ vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, uint32
 	srq->pd = pd;
 	srq->engine = e;
 	srq->user = user;
+	srq->num = num;
+	e->srqs[num] = srq;
 	*max_wr = srq->rq.max_wr;
 	*max_sge = srq->rq.max_sge;
 	pd->refs++;
@@ -59,11 +102,36 @@ vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, uint32
 	return 0;
 }
 
+/** The targets that last received into an XRC SRQ forget it; a message that has begun there is lost. */
+static void
+leave_targets(struct vrb_srq *srq)
+{
+	struct vrb_engine *e = srq->engine;
+	uint32_t i;
+
+	for (i = 0; i < VRB_MAX_QP; i++) {
+		struct vrb_qp *qp = e->qps[i];
+
+		if (qp == NULL || qp->srq != srq)
+			continue;
+		qp->srq = NULL;
+		qp->rq = NULL;
+		qp->pd = NULL;
+		qp->recv_cq = NULL;
+		qp->resp.wqe = NULL;
+	}
+	srq->xrcd->refs--;
+	srq->cq->refs--;
+}
+
 int
 vrb_srq_destroy(struct vrb_srq *srq)
 {
 	if (srq->refs > 0)
 		return -EBUSY;
+	if (srq->xrcd != NULL)
+		leave_targets(srq);
+	srq->engine->srqs[srq->num] = NULL;
 	srq->pd->refs--;
 	srq->engine->num_srqs--;
 	free(srq->rq.ring);

@@ -53,7 +53,13 @@ struct vrb_send_wqe {
 			uint32_t access;
 			uint32_t rkey;       /* the window's new R_Key */
 		} bind;
+		struct {
+			const struct vrb_ah *ah;
+			uint32_t remote_qpn;
+			uint32_t qkey;       /* with the upper bit set: the queue pair's own instead */
+		} ud;
 	};
+	uint32_t srqn;     /* XRC: number of the shared receive queue at the other side */
 	/* the requester's, from the first packet on */
 	uint32_t first_psn;
 	uint32_t last_psn;

@@ -55,6 +55,7 @@ struct vrb_engine_conf {
 struct vrb_stats {
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes;
 	uint64_t rx_not_roce, rx_malformed, rx_icrc, rx_opcode, rx_no_qp, rx_qp_state, rx_wrong_peer, rx_pkey;
+	uint64_t rx_qkey, rx_no_recv, rx_dropped; /* of UC and UD, which do not answer */
 	uint64_t rx_duplicate, rx_out_of_order;
 	uint64_t tx_acks, tx_nak_seq, tx_nak_rnr, tx_nak_error;
 	uint64_t rx_acks, rx_nak_seq, rx_nak_rnr, rx_nak_error;
@@ -173,7 +174,12 @@ struct vrb_srq {
 	uint32_t limit;     /* armed low watermark, 0: none */
 	uint32_t refs;      /* queue pairs that use it */
 	uint64_t dry;       /* messages that found it empty */
+	uint32_t num;       /* its number: what XRC requests name it by */
+	struct vrb_xrcd *xrcd; /* XRC: its domain, or NULL */
+	struct vrb_cq *cq;  /* XRC: where its completions go */
 };
+
+struct vrb_xrcd;
 
 /** In: what is wanted, out: what there is. @return 0, -EINVAL (limits), -ENOMEM */
 int vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, uint32_t *max_sge, void *user,
@@ -186,6 +192,25 @@ int vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, ui
 int vrb_srq_modify(struct vrb_srq *srq, uint32_t *max_wr, uint32_t limit);
 /** @return 0, or -EBUSY while a queue pair uses it */
 int vrb_srq_destroy(struct vrb_srq *srq);
+
+/** A domain of XRC: its SRQs receive through its target queue pairs (IBTA annex A14). */
+struct vrb_xrcd {
+	uint32_t refs;      /* SRQs and queue pairs in it */
+};
+
+/** An SRQ for XRC: its completions go to @p cq. Otherwise as vrb_srq_create(). */
+int vrb_srq_create_xrc(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_xrcd *xrcd, struct vrb_cq *cq,
+	uint32_t *max_wr, uint32_t *max_sge, void *user, struct vrb_srq **srq);
+
+/* ---- address handles ---- */
+
+struct vrb_av;
+struct vrb_ah;
+
+/** @return 0, -EINVAL (address family, index of the GID, flow label), -ENOMEM */
+int vrb_ah_create(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_av *av, struct vrb_ah **ah);
+/** No work request that names it may be outstanding. @return 0 */
+int vrb_ah_destroy(struct vrb_engine *e, struct vrb_ah *ah);
 
 /* ---- queue pairs ---- */
 
@@ -204,9 +229,11 @@ struct vrb_av {
 
 struct vrb_qp_init {
 	enum vrb_qp_type type;
-	struct vrb_pd *pd;
-	struct vrb_cq *send_cq, *recv_cq;
+	struct vrb_pd *pd;         /* XRC target: NULL */
+	struct vrb_cq *send_cq;    /* XRC target: NULL */
+	struct vrb_cq *recv_cq;    /* XRC: NULL */
 	struct vrb_srq *srq;       /* or NULL */
+	struct vrb_xrcd *xrcd;     /* XRC target only */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sig_all;
 	void *user;
