@@ -2,7 +2,7 @@
 /*
  * Latency, message rate and bandwidth of the NIC between two processes of this machine, without the verbs library on top.
  *
- *   nic_bench [-s segment] [-n iterations] [-l bytes] [-d depth] [-c] test...
+ *   nic_bench [-s segment] [-n iterations] [-l bytes] [-d depth] [-c] [-v] test...
  *
  * Tests: send_lat write_lat event_lat send_rate send_bw write_bw read_bw idle. With -c each process is bound to a CPU of its own.
  */
@@ -48,7 +48,7 @@ struct hello {
 static unsigned int iterations = 20000, length;
 static int depth = 128;
 static const char *segment = "nic-bench";
-static bool bind_cpus;
+static bool bind_cpus, verbose;
 
 static void
 check(int rc, const char *what)
@@ -162,10 +162,24 @@ open_side(struct side *s)
 	sync_sides(s);
 }
 
+/* With -v: what the engine counted. */
+static void
+tell_stats(struct side *s)
+{
+	const struct vrb_stats *v = vrb_engine_stats(s->engine);
+
+	fprintf(stderr, "side %d: tx %lu rx %lu acks %lu/%lu nak seq %lu/%lu rnr %lu/%lu timeouts %lu retransmitted %lu "
+		"duplicate %lu out of order %lu gaps %lu no mbuf %lu\n", s->which, v->tx_packets, v->rx_packets, v->tx_acks,
+		v->rx_acks, v->tx_nak_seq, v->rx_nak_seq, v->tx_nak_rnr, v->rx_nak_rnr, v->timeouts, v->retransmitted,
+		v->rx_duplicate, v->rx_out_of_order, v->read_gaps, v->no_mbuf);
+}
+
 static void
 close_side(struct side *s)
 {
 	sync_sides(s);
+	if (verbose)
+		tell_stats(s);
 	vrb_nic_close(s->nic);
 	free(s->buf);
 	close(s->event);
@@ -488,7 +502,7 @@ main(int argc, char **argv)
 	int opt, pair[2], status, rc = 0;
 	pid_t pid[2];
 
-	while ((opt = getopt(argc, argv, "s:n:l:d:c")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:l:d:cv")) != -1) {
 		if (opt == 's')
 			segment = optarg;
 		else if (opt == 'n')
@@ -499,6 +513,8 @@ main(int argc, char **argv)
 			depth = atoi(optarg);
 		else if (opt == 'c')
 			bind_cpus = true;
+		else if (opt == 'v')
+			verbose = true;
 		else
 			return 2;
 	}

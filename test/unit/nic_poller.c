@@ -176,6 +176,7 @@ idle_costs_nothing(void **state)
 	uint64_t cpu;
 
 	wait_for_sleep();
+	usleep(50000); /* it lingers for a while */
 	cpu = fake_thread_cpu();
 	usleep(300000);
 	assert_int_equal(fake_thread_cpu(), cpu);

@@ -6,9 +6,9 @@
  *
  *   awake    It runs rounds as long as they find something to do, and for a little while longer if looking
  *            has paid off lately.
- *   naps     The program polls continuously (a call each two microseconds or more often), so it does the work, and better: the
- *            thread only looks again every 50 to 200 us. Nobody wakes it for work, because whatever the program leaves behind is
- *            at most a nap late. A control call wakes it: the program may be about to wait for an event.
+ *   naps     The program polls without a pause, so it does the work, and better: the thread only looks again after half
+ *            the time that the program has polled for, at most 200 us. Nobody wakes it for work, because
+ *            whatever the program leaves behind is at most a nap late. A control call wakes it: the program may be about to wait for an event.
  *   sleeps   Nothing to do. In epoll_pwait2() until a frame raises the Rx interrupt, until the engine's next deadline, or until
  *            the bell (an eventfd) is rung.
  *
@@ -24,7 +24,11 @@
  * sleep_until. Whoever held it before S1 left what S2 and S3 find. Who failed to take the baton rang a doorbell, which its
  * holder answers (vrb_baton.h): another thread, bound by the rule of the previous sentence, or this one in S4. The interrupt and the bell are
  * edge-triggered file descriptors: an event between S1 and epoll_pwait2() is there when that starts. Deadlines that move to later
- * need no wake-up, so in steady traffic the bell is rung at most once in the time of a retransmission timer.
+ * need no wake-up. While there is traffic the thread sleeps for LINGER_NS or VRB_WATCH_NS at the longest, so the timers of new
+ * requests, which are longer as a rule, ring no bell.
+ *
+ * One exception has a bound: a program that polls may disable the interrupt for the time of its polling (vrb_poller.c), if
+ * sleep_until is at most VRB_WATCH_NS away.
  *
  * A thread that sleeps until an infinite deadline uses no CPU. Ports without Rx interrupts are looked at every
  * POLL_MIN_NS to POLL_MAX_NS instead.
@@ -46,15 +50,24 @@
 #include "vrb_nic_private.h"
 #include "vrb_thread.h"
 
-/* The program polls continuously if so many nanoseconds pass from call to call on average, over a window at least so long. */
-#define CALL_NS UINT64_C(2000)
-#define WINDOW_NS UINT64_C(16000)
-#define NAP_MIN_US 50
-#define NAP_MAX_US 200
-/* Looking for frames before going to sleep. */
-#define SPIN_MIN_NS 5000
+/* When the program has polled for so long without a pause, it is left alone for a while. */
+#define POLLS_NS UINT64_C(30000)
+#define NAP_MAX_NS UINT64_C(200000)
+/* Looking for frames before going to sleep; how often the CPU is offered to others meanwhile, and when that took long. */
 #define SPIN_MAX_NS 50000
-#define SPIN_HOLDOFF_MAX 256
+#define SPIN_YIELD_NS 5000
+#define YIELD_LONG_NS 3000
+#define SPIN_PENALTY_MIN_NS 100000
+#define SPIN_PENALTY_MAX_NS 10000000
+#define SPIN_PENALTY_CROWDED_NS 1000000000
+/*
+ * When something has happened within this time the thread does not sleep for longer: then a deadline that a program's
+ * thread leaves behind is hardly ever earlier, and needs no bell. Retransmission timers are longer as a rule.
+ */
+#define LINGER_NS UINT64_C(10000000)
+/* The baton is held by someone else: they do the work. */
+#define BUSY_TRIES 20
+#define BUSY_NS 10000
 /* A port without interrupts; a port that takes no more frames. */
 #define POLL_MIN_NS UINT64_C(10000)
 #define POLL_MAX_NS UINT64_C(1000000)
@@ -82,76 +95,76 @@ silence_bell(struct vrb_nic *nic)
 	(void)n;
 }
 
-static void
-open_window(struct vrb_nic *nic, uint64_t now)
+/* For how long the program's threads have been calling without a pause. */
+static uint64_t
+program_polls(const struct vrb_nic *nic, uint64_t now)
 {
-	nic->bg.window_start = now;
-	nic->bg.window_calls = atomic_load_explicit(&nic->calls, memory_order_relaxed);
+	uint64_t last = atomic_load_explicit(&nic->last_call, memory_order_relaxed);
+	uint64_t since = atomic_load_explicit(&nic->polls_since, memory_order_relaxed);
+
+	/* A call may be later than the time that we took. */
+	if (now > last + VRB_CALL_GAP_NS)
+		return 0;
+	since = RTE_MAX(since, nic->bg.not_before);
+	return now > since ? now - since : 0;
 }
 
-/* Whether the program's threads have called continuously in the window that ends now. */
-static bool
-program_polls(struct vrb_nic *nic, uint64_t now)
-{
-	uint64_t length = now - nic->bg.window_start;
-	uint32_t calls;
-
-	if (length < WINDOW_NS)
-		return false;
-	calls = atomic_load_explicit(&nic->calls, memory_order_relaxed) - nic->bg.window_calls;
-	open_window(nic, now);
-	return calls * CALL_NS >= length;
-}
-
+/* The longer the program has polled, the longer it may be expected to go on. */
 static void
-nap(struct vrb_nic *nic)
+nap(struct vrb_nic *nic, uint64_t polls)
 {
 	struct pollfd pfd = { .fd = nic->bell, .events = POLLIN };
-	struct timespec ts = { .tv_nsec = nic->bg.nap_us * 1000L };
+	struct timespec ts = { .tv_nsec = (long)RTE_MIN(polls / 2, NAP_MAX_NS) };
 
 	atomic_store_explicit(&nic->background, VRB_BG_NAPS, memory_order_relaxed);
 	if (ppoll(&pfd, 1, &ts, NULL) > 0) {
-		/* A control call: count anew from here. */
+		/* A control call: look at calls anew from here. */
 		silence_bell(nic);
-		open_window(nic, vrb_now(nic));
-		nic->bg.nap_us = NAP_MIN_US;
-	} else {
-		nic->bg.nap_us = RTE_MIN(2 * nic->bg.nap_us, (uint32_t)NAP_MAX_US);
+		nic->bg.not_before = vrb_now(nic);
 	}
 	atomic_store_explicit(&nic->background, VRB_BG_AWAKE, memory_order_relaxed);
 }
 
 /*
- * How long to look for frames before going to sleep. Looking costs the program its CPU if there is no other one, and what it gains
- * is the time of a wake-up. So it is done when it would have helped the last time, and given up for a while, for longer
- * each time, when it was in vain.
+ * Looking for frames for a while before going to sleep saves the time of a wake-up, but is harmful where a thread of the
+ * program waits for the CPU meanwhile. So it is done when it would have helped the last time; and given up for a while,
+ * for longer each time, when it was in vain, or when others turn out to want the CPU: then sched_yield() takes long.
  */
 static void
-spin_was_in_vain(struct vrb_nic *nic)
+spin_no_more(struct vrb_nic *nic, uint64_t now, uint32_t penalty_max)
 {
-	if (nic->bg.spin_ns == 0)
-		return;
-	nic->bg.spin_failures = RTE_MIN(2 * nic->bg.spin_failures + 1, (uint32_t)SPIN_HOLDOFF_MAX);
-	nic->bg.spin_holdoff = nic->bg.spin_failures;
 	nic->bg.spin_ns = 0;
+	nic->bg.spin_after = now + nic->bg.spin_penalty;
+	nic->bg.spin_penalty = RTE_MIN(2 * nic->bg.spin_penalty, penalty_max);
 }
 
 static void
 spin_paid_off(struct vrb_nic *nic)
 {
-	nic->bg.spin_failures = 0;
-	nic->bg.spin_ns = SPIN_MAX_NS;
+	nic->bg.spin_penalty = SPIN_PENALTY_MIN_NS;
 }
 
 static void
-woken_by_frame(struct vrb_nic *nic, uint64_t slept)
+woken_by_frame(struct vrb_nic *nic, uint64_t slept, uint64_t now)
 {
-	if (slept > SPIN_MAX_NS)
+	if (slept < SPIN_MAX_NS && now > nic->bg.spin_after)
+		nic->bg.spin_ns = SPIN_MAX_NS;
+}
+
+static void
+spin(struct vrb_nic *nic, uint64_t now)
+{
+	uint64_t took;
+
+	if (now - nic->bg.yielded < SPIN_YIELD_NS) {
+		rte_pause();
 		return;
-	if (nic->bg.spin_holdoff > 0)
-		nic->bg.spin_holdoff--;
-	else
-		nic->bg.spin_ns = RTE_MAX(2 * nic->bg.spin_ns, (uint32_t)SPIN_MIN_NS);
+	}
+	sched_yield();
+	nic->bg.yielded = vrb_now(nic);
+	took = nic->bg.yielded - now;
+	if (took > YIELD_LONG_NS)
+		spin_no_more(nic, nic->bg.yielded, SPIN_PENALTY_CROWDED_NS);
 }
 
 /* @return whether it was a frame that ended the wait */
@@ -189,15 +202,19 @@ static void
 sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 {
 	struct vrb_port *port = &nic->port;
-	uint64_t now = vrb_now(nic), deadline;
+	uint64_t now = vrb_now(nic), deadline, called, woken;
 
-	if (port->intr_enable)
-		rte_eth_dev_rx_intr_enable(port->id, 0);
+	vrb_poller_arm(nic);
 	if (vrb_poller_rx(nic, now) > 0) {
 		nic->bg.active = now;
 		deadline = 0;
 	} else {
 		deadline = vrb_engine_deadline(nic->engine);
+		called = atomic_load_explicit(&nic->last_call, memory_order_relaxed);
+		if (now < called + LINGER_NS)
+			deadline = RTE_MIN(deadline, now + VRB_WATCH_NS);
+		else if (now < nic->bg.active + LINGER_NS)
+			deadline = RTE_MIN(deadline, now + LINGER_NS);
 		if (nic->run.num_refused > 0 || port->intr_fd < 0)
 			deadline = RTE_MIN(deadline, now + poll_interval(now - nic->bg.active));
 	}
@@ -206,11 +223,11 @@ sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 	vrb_lcore_leave(old_lcore);
 	vrb_baton_release(&nic->baton);
 	if (deadline > now && !vrb_engine_doorbell(nic->engine) && !atomic_load(&nic->stop) &&
-		wait_for_event(nic, deadline == UINT64_MAX ? UINT64_MAX : deadline - now))
-		woken_by_frame(nic, vrb_now(nic) - now);
+		wait_for_event(nic, deadline == UINT64_MAX ? UINT64_MAX : deadline - now)) {
+		woken = vrb_now(nic);
+		woken_by_frame(nic, woken - now, woken);
+	}
 	atomic_store_explicit(&nic->background, VRB_BG_AWAKE, memory_order_relaxed);
-	if (port->intr_enable)
-		rte_eth_dev_rx_intr_disable(port->id, 0);
 }
 
 /* One round. @return whether there was something to do */
@@ -225,35 +242,53 @@ run_round(struct vrb_nic *nic, uint64_t now)
 	return work > 0 || (!done && nic->run.num_refused == 0);
 }
 
+/*
+ * A short wait is worth while if the holder runs. If it does not, because we have preempted it, only sleeping lets it go on
+ * at once: yielding would also cost our right to be scheduled soon the next time.
+ */
+static bool
+try_for_a_while(struct vrb_nic *nic)
+{
+	for (int i = 0; i < BUSY_TRIES; i++) {
+		if (vrb_baton_try(&nic->baton))
+			return true;
+		rte_pause();
+	}
+	return false;
+}
+
 /* One turn of the thread's loop: a nap, a round, or a sleep. */
 static void
 take_turn(struct vrb_nic *nic)
 {
-	uint64_t now = vrb_now(nic);
+	uint64_t now = vrb_now(nic), polls = program_polls(nic, now);
+	static const struct timespec busy = { .tv_nsec = BUSY_NS };
 	unsigned int old_lcore;
 
-	if (program_polls(nic, now)) {
-		nap(nic);
+	if (polls >= POLLS_NS) {
+		nap(nic, polls);
 		return;
 	}
-	if (!vrb_baton_try(&nic->baton)) {
-		/* Someone is at it. If it is not running, it needs our CPU more than we do. */
-		sched_yield();
+	if (!try_for_a_while(nic)) {
+		nanosleep(&busy, NULL);
 		return;
 	}
 	old_lcore = vrb_lcore_enter(nic);
+	vrb_poller_disarm(nic);
 	if (run_round(nic, now)) {
-		if (now - nic->bg.active < SPIN_MAX_NS && nic->bg.spin_ns > 0)
+		if (nic->bg.spin_ns > 0 && now - nic->bg.active < SPIN_MAX_NS)
 			spin_paid_off(nic);
 		nic->bg.active = now;
 	} else if (now - nic->bg.active >= nic->bg.spin_ns) {
-		spin_was_in_vain(nic);
+		if (nic->bg.spin_ns > 0)
+			spin_no_more(nic, now, SPIN_PENALTY_MAX_NS);
 		sleep_until_needed(nic, old_lcore);
 		return;
 	}
 	vrb_lcore_leave(old_lcore);
 	vrb_baton_release(&nic->baton);
-	rte_pause();
+	if (nic->bg.spin_ns > 0 && nic->bg.active != now)
+		spin(nic, now);
 }
 
 /*
@@ -284,9 +319,8 @@ background_main(void *arg)
 	struct vrb_nic *nic = arg;
 
 	ask_for_short_slice();
-	nic->bg.nap_us = NAP_MIN_US;
 	nic->bg.active = vrb_now(nic);
-	open_window(nic, nic->bg.active);
+	nic->bg.spin_penalty = SPIN_PENALTY_MIN_NS;
 	while (!atomic_load_explicit(&nic->stop, memory_order_acquire))
 		take_turn(nic);
 	return NULL;

@@ -20,11 +20,18 @@
 #include "vrb_port.h"
 
 #define VRB_BURST 32
+/* A program polls as long as its calls are no further apart. */
+#define VRB_CALL_GAP_NS 4000
+/*
+ * While a program makes calls now and then the background thread sleeps no longer than this, so that the interrupt can be
+ * disabled while the program polls: at the worst a frame that comes when it has stopped waits for so long.
+ */
+#define VRB_WATCH_NS 300000
 
 /** What the background thread does. */
 enum vrb_background {
 	VRB_BG_AWAKE,  /* it runs rounds, or is about to look again */
-	VRB_BG_NAPS,   /* the program polls continuously; looks again after VRB_NAP_MAX at the latest */
+	VRB_BG_NAPS,   /* the program polls continuously; looks again soon */
 	VRB_BG_SLEEPS, /* until a frame arrives, sleep_until, or somebody wakes it. Set under the baton. */
 };
 
@@ -51,12 +58,15 @@ struct vrb_nic {
 		struct rte_mbuf *refused[VRB_BURST]; /* what the port did not take, in order */
 		uint16_t first_refused, num_refused;
 		uint16_t kicks;
+		bool armed;               /* the Rx interrupt is enabled */
 		unsigned int saved_lcore; /* of the holder, between vrb_nic_lock() and vrb_nic_unlock() */
 		uint64_t rx_foreign;      /* frames that were not RoCE */
 	} run __rte_cache_aligned;
 
-	/* Calls of the program's threads: how the background thread knows that they poll. */
-	_Atomic uint32_t calls __rte_cache_aligned;
+	/* Calls of the program's threads: how the background thread knows that they poll. Roughly: they may overwrite each
+	 * other's figures. */
+	_Atomic uint64_t last_call __rte_cache_aligned;
+	_Atomic uint64_t polls_since; /* start of an unbroken series of calls */
 
 	/* The background thread's, read by the others. */
 	_Atomic uint32_t background __rte_cache_aligned; /* enum vrb_background */
@@ -64,12 +74,12 @@ struct vrb_nic {
 	_Atomic bool stop;
 	/* The background thread's alone. */
 	struct {
-		uint64_t window_start;   /* when the calls were counted the last time */
-		uint32_t window_calls;
-		uint32_t nap_us;
+		uint64_t not_before;     /* calls that came earlier do not count */
 		uint64_t active;         /* the last round that had something to do */
 		uint32_t spin_ns;        /* how long it looks for frames before it sleeps */
-		uint32_t spin_failures, spin_holdoff;
+		uint32_t spin_penalty;   /* how long it does without when that was in vain */
+		uint64_t spin_after;     /* not before that time */
+		uint64_t yielded;
 	} bg __rte_cache_aligned;
 };
 
@@ -109,6 +119,9 @@ bool vrb_poller_tx(struct vrb_nic *nic, uint64_t now, unsigned int *sent);
 unsigned int vrb_poller_rx(struct vrb_nic *nic, uint64_t now);
 /** When the next round has to be, at the latest. */
 uint64_t vrb_poller_deadline(struct vrb_nic *nic);
+/** Enables the Rx interrupt, if that is not so. A frame that came before raises none: receive again. */
+void vrb_poller_arm(struct vrb_nic *nic);
+void vrb_poller_disarm(struct vrb_nic *nic);
 /** Frees the frames that the port has not taken. */
 void vrb_poller_drop(struct vrb_nic *nic);
 

@@ -5,6 +5,10 @@
  * A round sends first and receives afterwards. While the program polls without a pause, what a round's receiving
  * gives rise to (acknowledgements mostly) waits for the next round: the program sees its completion, and posts its answer, before
  * they are made. That is right only as long as somebody comes back soon: the program, or the background thread after its nap.
+ *
+ * A program that polls while the background thread sleeps disables the Rx interrupt until something has arrived
+ * (watch_instead()). Should it stop polling before that, the thread finds what has come when it looks the next time:
+ * within VRB_WATCH_NS, for only then does the program do it.
  */
 #include <rte_ethdev.h>
 
@@ -12,8 +16,10 @@
 
 /* Bursts that one round sends at most, so that a thread of the program is not kept for long. */
 #define TX_BURSTS 4
-/* A program that only posts receives in each of so many calls once: a power of two. */
+/* A program that only posts receives in one of so many calls: a power of two. */
 #define KICKS_PER_RX 8
+/* Polling for so long is no mere look. */
+#define WATCH_AFTER_NS 500
 /* How often a thread that gives the baton back takes it again for the doorbells of others. */
 #define DOORBELL_ROUNDS 4
 
@@ -86,6 +92,24 @@ vrb_poller_deadline(struct vrb_nic *nic)
 }
 
 void
+vrb_poller_arm(struct vrb_nic *nic)
+{
+	if (nic->run.armed || !nic->port.intr_enable)
+		return;
+	rte_eth_dev_rx_intr_enable(nic->port.id, 0);
+	nic->run.armed = true;
+}
+
+void
+vrb_poller_disarm(struct vrb_nic *nic)
+{
+	if (!nic->run.armed)
+		return;
+	rte_eth_dev_rx_intr_disable(nic->port.id, 0);
+	nic->run.armed = false;
+}
+
+void
 vrb_poller_drop(struct vrb_nic *nic)
 {
 	rte_pktmbuf_free_bulk(&nic->run.refused[nic->run.first_refused], nic->run.num_refused);
@@ -133,13 +157,16 @@ give_back(struct vrb_nic *nic, unsigned int old_lcore)
 		vrb_background_wake(nic);
 }
 
-/* Counting is for the background thread, which wants to know roughly; threads may overwrite each other's count. */
-static inline void
-count_call(struct vrb_nic *nic)
+/* @return the time */
+static inline uint64_t
+note_call(struct vrb_nic *nic)
 {
-	uint32_t n = atomic_load_explicit(&nic->calls, memory_order_relaxed);
+	uint64_t now = vrb_now(nic);
 
-	atomic_store_explicit(&nic->calls, n + 1, memory_order_relaxed);
+	if (unlikely(now - atomic_load_explicit(&nic->last_call, memory_order_relaxed) > VRB_CALL_GAP_NS))
+		atomic_store_explicit(&nic->polls_since, now, memory_order_relaxed);
+	atomic_store_explicit(&nic->last_call, now, memory_order_relaxed);
+	return now;
 }
 
 void
@@ -150,7 +177,7 @@ vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
 
 	if (vrb_is_forked(nic))
 		return;
-	count_call(nic);
+	now = note_call(nic);
 	if (likely(vrb_baton_try(&nic->baton))) {
 		vrb_engine_schedule(qp);
 	} else {
@@ -160,11 +187,40 @@ vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
 			return; /* its holder sees the doorbell */
 	}
 	old_lcore = vrb_lcore_enter(nic);
-	now = vrb_now(nic);
 	vrb_poller_tx(nic, now, &sent);
-	if (unlikely((++nic->run.kicks & (KICKS_PER_RX - 1)) == 0))
+	/* Nothing sent: what was posted may have been for ourselves, and is taken up by receiving. */
+	if ((++nic->run.kicks & (KICKS_PER_RX - 1)) == 0 || sent == 0)
 		vrb_poller_rx(nic, now);
 	give_back(nic, old_lcore);
+}
+
+static inline bool
+background_sleeps(struct vrb_nic *nic)
+{
+	return atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_SLEEPS;
+}
+
+/*
+ * The program waits for something by polling, and the background thread sleeps and would be woken by it as well: a system
+ * call for the sender, and our CPU for a thread that comes too late. So no interrupt until something has
+ * arrived, if the thread looks again soon.
+ */
+static void
+watch_instead(struct vrb_nic *nic, uint64_t now)
+{
+	if (now - atomic_load_explicit(&nic->polls_since, memory_order_relaxed) > WATCH_AFTER_NS &&
+		atomic_load_explicit(&nic->sleep_until, memory_order_relaxed) < now + VRB_WATCH_NS)
+		vrb_poller_disarm(nic);
+}
+
+/* What the program polled for is there, or it does something else: it may stop polling. */
+static void
+watch_no_more(struct vrb_nic *nic, uint64_t now)
+{
+	if (nic->run.armed)
+		return;
+	vrb_poller_arm(nic);
+	vrb_poller_rx(nic, now);
 }
 
 void
@@ -172,17 +228,23 @@ vrb_nic_progress(struct vrb_nic *nic)
 {
 	unsigned int old_lcore, sent = 0;
 	uint64_t now;
+	bool received;
 
 	if (vrb_is_forked(nic))
 		return;
-	count_call(nic);
+	now = note_call(nic);
 	if (!vrb_baton_try(&nic->baton))
 		return;
 	old_lcore = vrb_lcore_enter(nic);
-	now = vrb_now(nic);
 	vrb_poller_tx(nic, now, &sent);
-	if (vrb_poller_rx(nic, now) > 0 &&
-		atomic_load_explicit(&nic->background, memory_order_relaxed) != VRB_BG_NAPS)
+	received = vrb_poller_rx(nic, now) > 0;
+	if (background_sleeps(nic)) {
+		if (received)
+			watch_no_more(nic, now);
+		else if (nic->run.armed)
+			watch_instead(nic, now);
+	}
+	if (received && atomic_load_explicit(&nic->background, memory_order_relaxed) != VRB_BG_NAPS)
 		vrb_poller_tx(nic, now, &sent);
 	give_back(nic, old_lcore);
 }
@@ -199,13 +261,16 @@ vrb_nic_lock(struct vrb_nic *nic)
 void
 vrb_nic_unlock(struct vrb_nic *nic)
 {
+	uint64_t now = vrb_now(nic);
 	unsigned int sent = 0;
 	bool naps;
 
 	if (vrb_is_forked(nic))
 		return;
+	if (background_sleeps(nic))
+		watch_no_more(nic, now);
 	if (vrb_engine_doorbell(nic->engine) || vrb_poller_deadline(nic) == 0)
-		vrb_poller_tx(nic, vrb_now(nic), &sent);
+		vrb_poller_tx(nic, now, &sent);
 	naps = atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_NAPS;
 	give_back(nic, nic->run.saved_lcore);
 	/* Who makes a control call does not just poll: it may have armed a CQ in order to sleep until it is notified. */
