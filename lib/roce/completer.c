@@ -88,8 +88,13 @@ vrb_comp_cqe(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, enum vrb_wc_stat
 static void
 check_drained(struct vrb_qp *qp)
 {
+	const struct vrb_sq *sq = &qp->sq;
+
 	if (vrb_qp_get_state(qp) != VRB_QPS_SQD || qp->drained ||
-		atomic_load_explicit(&qp->sq.tail, memory_order_relaxed) != qp->sq.next)
+		atomic_load_explicit(&sq->tail, memory_order_relaxed) != sq->next)
+		return;
+	/* A message whose first packets are out is finished first (IBTA 10.3.1.5). */
+	if (sq->next != atomic_load_explicit(&sq->head, memory_order_acquire) && vrb_sq_at(sq, sq->next)->started)
 		return;
 	qp->drained = true;
 	if (qp->attr.en_sqd_async_notify)

@@ -422,8 +422,11 @@ rig_event(const struct rig *r, enum vrb_event_type type)
 void
 rig_wait(struct rig *r)
 {
-	uint64_t t = vrb_engine_deadline(r->e);
+	uint64_t t;
 
+	/* What is to be done now comes first. */
+	rig_send(r);
+	t = vrb_engine_deadline(r->e);
 	assert_true(t != UINT64_MAX);
 	if (t > r->now)
 		r->now = t;
