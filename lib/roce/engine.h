@@ -65,6 +65,7 @@ struct vrb_resp_op {
 	uint32_t msn;
 	uint64_t va;
 	uint64_t orig;           /* atomic: the value before */
+	struct vrb_pd *pd;       /* READ: of XRC, the one of the SRQ that it named */
 	bool atomic;
 };
 
@@ -225,6 +226,8 @@ struct rte_mbuf *vrb_pkt_begin(struct vrb_qp *qp, const struct vrb_path *path, u
 	uint32_t psn, uint32_t flags, void **ext);
 /** Appends payload out of memory that was checked. @return 0, -EFAULT (memory is gone), -ENOMEM */
 int vrb_pkt_payload(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len);
+/** The same, but never chained: the memory can change as soon as this returns. */
+int vrb_pkt_copy(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len);
 /** Pads, fills in the lengths and the ICRC. @return 0, or -ENOMEM */
 int vrb_pkt_end(struct vrb_engine *e, const struct vrb_path *path, struct rte_mbuf *m, uint32_t payload_len);
 /** Copies @p len bytes of the packet's payload, from @p off on. @return 0 or -EFAULT */
@@ -241,9 +244,9 @@ void *vrb_mr_local(struct vrb_engine *e, struct vrb_pd *pd, uint32_t lkey, uint6
  */
 bool vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge, uint32_t num_sge, uint32_t pos,
 	const struct vrb_pkt *pkt, const void *src, uint32_t len, const char **why);
-/** Remote access by R_Key, on behalf of @p qp. */
-void *vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access,
-	const char **why);
+/** Remote access by R_Key, on behalf of @p qp; @p pd is its protection domain, or that of the SRQ which an XRC request names. */
+void *vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_pd *pd, uint32_t rkey, uint64_t va,
+	uint32_t len, uint32_t access, const char **why);
 int vrb_mw_bind(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_send_wqe *wqe, const char **why);
 /** LOCAL_INV, or a SEND with invalidate. @return 0 or -EINVAL */
 int vrb_mw_invalidate(struct vrb_engine *e, struct vrb_qp *qp, uint32_t rkey, const char **why);

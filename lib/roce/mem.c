@@ -262,8 +262,8 @@ vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge, 
 }
 
 void *
-vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access,
-	const char **why)
+vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_pd *pd, uint32_t rkey, uint64_t va, uint32_t len,
+	uint32_t access, const char **why)
 {
 	struct vrb_mr *mr = vrb_mr_find(e, rkey);
 
@@ -273,7 +273,7 @@ vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, uint32_t rkey, uint64_t v
 	}
 	if (!mr->valid)
 		*why = "the memory window is not bound";
-	else if (mr->pd != qp->pd)
+	else if (mr->pd != pd)
 		*why = "the R_Key belongs to another protection domain than the queue pair";
 	else if (mr->is_mw && mr->mw_type == 2 && mr->qp != qp)
 		*why = "the memory window was bound on another queue pair"; /* IBTA 10.6.7.2.3, type 2B */

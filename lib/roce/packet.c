@@ -355,32 +355,52 @@ chain(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len)
 	return 0;
 }
 
+/** A new last segment, or NULL. */
+static struct rte_mbuf *
+add_segment(struct vrb_engine *e, struct rte_mbuf *m)
+{
+	struct rte_mbuf *seg = rte_pktmbuf_alloc(e->conf.pool);
+
+	if (unlikely(seg == NULL)) {
+		e->stats.no_mbuf++;
+		e->starved = true;
+		return NULL;
+	}
+	rte_pktmbuf_lastseg(m)->next = seg;
+	m->nb_segs++;
+	return seg;
+}
+
+int
+vrb_pkt_copy(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len)
+{
+	struct rte_mbuf *last = rte_pktmbuf_lastseg(m);
+
+	while (len > 0) {
+		/* What is left behind it is for the pad and the ICRC. */
+		uint32_t room = RTE_MBUF_HAS_EXTBUF(last) ? 0 : rte_pktmbuf_tailroom(last), n;
+
+		if (room <= VRB_TAIL_MAX) {
+			last = add_segment(e, m);
+			if (unlikely(last == NULL))
+				return -ENOMEM;
+			room = rte_pktmbuf_tailroom(last);
+		}
+		n = RTE_MIN(len, room - VRB_TAIL_MAX);
+		if (unlikely(vrb_guard_copy(rte_pktmbuf_mtod_offset(last, void *, last->data_len), src, n) < 0))
+			return -EFAULT;
+		last->data_len += n;
+		m->pkt_len += n;
+		src = (const uint8_t *)src + n;
+		len -= n;
+	}
+	return 0;
+}
+
 int
 vrb_pkt_payload(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len)
 {
-	struct rte_mbuf *last;
-
-	if (e->zero_copy && len > VRB_TX_COPY)
-		return chain(e, m, src, len);
-	last = rte_pktmbuf_lastseg(m);
-	/* What is left behind it is for the pad and the ICRC. */
-	if (RTE_MBUF_HAS_EXTBUF(last) || len + VRB_TAIL_MAX > rte_pktmbuf_tailroom(last)) {
-		struct rte_mbuf *seg = rte_pktmbuf_alloc(e->conf.pool);
-
-		if (unlikely(seg == NULL)) {
-			e->stats.no_mbuf++;
-			e->starved = true;
-			return -ENOMEM;
-		}
-		last->next = seg;
-		m->nb_segs++;
-		last = seg;
-	}
-	if (unlikely(vrb_guard_copy(rte_pktmbuf_mtod_offset(last, void *, last->data_len), src, len) < 0))
-		return -EFAULT;
-	last->data_len += len;
-	m->pkt_len += len;
-	return 0;
+	return e->zero_copy && len > VRB_TX_COPY ? chain(e, m, src, len) : vrb_pkt_copy(e, m, src, len);
 }
 
 int
@@ -389,15 +409,12 @@ vrb_pkt_end(struct vrb_engine *e, const struct vrb_path *path, struct rte_mbuf *
 	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *), *tail;
 	uint32_t pad = -payload_len & 3u, udp_len;
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(p + path->hdr_len - sizeof(*udp));
-	static const uint8_t zeros[4];
 
 	((struct vrb_bth *)(udp + 1))->flags |= pad << VRB_BTH_PAD_SHIFT;
-	if (m->nb_segs == 1) {
-		tail = (uint8_t *)rte_pktmbuf_append(m, pad + VRB_ICRC_LEN);
-		memset(tail, 0, pad + VRB_ICRC_LEN);
-	} else if (vrb_pkt_payload(e, m, zeros, pad) < 0 || vrb_pkt_payload(e, m, zeros, VRB_ICRC_LEN) < 0) {
+	if (RTE_MBUF_HAS_EXTBUF(rte_pktmbuf_lastseg(m)) && unlikely(add_segment(e, m) == NULL))
 		return -ENOMEM;
-	}
+	tail = (uint8_t *)rte_pktmbuf_append(m, pad + VRB_ICRC_LEN);
+	memset(tail, 0, pad + VRB_ICRC_LEN);
 	udp_len = m->pkt_len - path->hdr_len + sizeof(*udp);
 	udp->dgram_len = rte_cpu_to_be_16((uint16_t)udp_len);
 	if (path->v6) {

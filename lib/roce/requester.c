@@ -231,19 +231,9 @@ add_payload(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *
 	const struct vrb_sge *sge = (const struct vrb_sge *)wqe->data;
 	struct vrb_requester *req = &qp->req;
 
-	if (wqe->flags & VRB_SEND_INLINE) {
-		/* The WQE may be reused as soon as it is acknowledged, so inline data is copied, never chained. */
-		while (len > 0) {
-			uint32_t n = RTE_MIN(len, (uint32_t)VRB_TX_COPY);
-			int rc = vrb_pkt_payload(qp->engine, m, wqe->data + pos, n);
-
-			if (rc < 0)
-				return rc;
-			pos += n;
-			len -= n;
-		}
-		return 0;
-	}
+	/* The WQE may be reused as soon as it is acknowledged, so inline data is copied, never chained. */
+	if (wqe->flags & VRB_SEND_INLINE)
+		return vrb_pkt_copy(qp->engine, m, wqe->data + pos, len);
 	seek_sge(req, wqe, pos);
 	while (len > 0) {
 		const struct vrb_sge *s = &sge[req->sge_idx];
@@ -256,7 +246,9 @@ add_payload(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *
 			src = vrb_mr_local(qp->engine, qp->pd, s->lkey, s->addr, s->length, 0, why);
 			if (unlikely(src == NULL))
 				return -EINVAL;
-			rc = vrb_pkt_payload(qp->engine, m, (uint8_t *)src + req->sge_off, n);
+			src = (uint8_t *)src + req->sge_off;
+			/* An unreliable message completes before the port has taken it; then the memory is the program's. */
+			rc = qp->acked ? vrb_pkt_payload(qp->engine, m, src, n) : vrb_pkt_copy(qp->engine, m, src, n);
 			if (unlikely(rc < 0))
 				return rc;
 		}

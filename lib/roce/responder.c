@@ -146,6 +146,11 @@ store_send(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	uint32_t len = pkt->payload_len, from = 0;
 	const char *why = "";
 
+	if (unlikely(len > wqe->length - resp->msg_off) && !qp->acked) {
+		/* IBTA 9.9.3.2, class D: the message is dropped, the receive serves the next. */
+		refuse(qp, 0, pkt->psn, pkt->info->name, "the message is longer than the buffers of the receive");
+		return false;
+	}
 	if (unlikely(len > wqe->length - resp->msg_off)) {
 		fail_recv(qp, VRB_WC_LOC_LEN_ERR, VRB_NAK_INV_REQ, pkt->psn,
 			"the message is longer than its buffers");
@@ -188,7 +193,8 @@ store_write(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	if (pkt->payload_len == 0)
 		return true;
 	/* Looked up for each packet: the region may have gone since the first. */
-	dst = vrb_mr_remote(qp->engine, qp, resp->rkey, resp->va, pkt->payload_len, VRB_ACCESS_REMOTE_WRITE, &why);
+	dst = vrb_mr_remote(qp->engine, qp, qp->pd, resp->rkey, resp->va, pkt->payload_len, VRB_ACCESS_REMOTE_WRITE,
+		&why);
 	if (likely(dst != NULL) && unlikely(vrb_pkt_read(pkt, 0, dst, pkt->payload_len) < 0)) {
 		why = "the memory behind the memory region is no longer mapped";
 		dst = NULL;
@@ -222,7 +228,7 @@ begin_write(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 		return false;
 	}
 	/* Of length 0 neither key nor address is looked at (IBTA 9.7.4.1.3). */
-	if (resp->left > 0 && vrb_mr_remote(qp->engine, qp, resp->rkey, resp->va, resp->left,
+	if (resp->left > 0 && vrb_mr_remote(qp->engine, qp, qp->pd, resp->rkey, resp->va, resp->left,
 		VRB_ACCESS_REMOTE_WRITE, &why) == NULL) {
 		refuse(qp, VRB_NAK_REM_ACCESS, pkt->psn, pkt->info->name, why);
 		return false;
@@ -341,6 +347,18 @@ queue_op(struct vrb_qp *qp)
 	vrb_engine_schedule(qp);
 }
 
+/** The protection domain that a request is checked against; also of a duplicate, while another SRQ is the current one. */
+static struct vrb_pd *
+request_pd(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
+{
+	const struct vrb_srq *srq;
+
+	if (likely(qp->transport != VRB_TRANSPORT_XRC))
+		return qp->pd;
+	srq = vrb_srq_find(qp->engine, pkt->srqn);
+	return srq != NULL && srq->xrcd == qp->xrcd ? srq->pd : NULL;
+}
+
 /** Fills an entry from a READ request. @return why not, or NULL; *syndrome the NAK for it */
 static const char *
 parse_read(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_resp_op *op, uint8_t *syndrome)
@@ -358,7 +376,8 @@ parse_read(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_resp_op *op,
 	if (op->length > VRB_MAX_MSG)
 		return "the message is longer than 2^31 bytes";
 	*syndrome = VRB_NAK_REM_ACCESS;
-	if (op->length > 0 && vrb_mr_remote(qp->engine, qp, op->rkey, op->va, op->length, VRB_ACCESS_REMOTE_READ,
+	op->pd = request_pd(qp, pkt);
+	if (op->length > 0 && vrb_mr_remote(qp->engine, qp, op->pd, op->rkey, op->va, op->length, VRB_ACCESS_REMOTE_READ,
 		&why) == NULL)
 		return why;
 	op->first_psn = pkt->psn;
@@ -407,7 +426,8 @@ execute_atomic(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t *orig, uin
 	if (va % sizeof(uint64_t) != 0)
 		return "the address is not a multiple of 8"; /* IBTA 9.4.5.2 */
 	*syndrome = VRB_NAK_REM_ACCESS;
-	p = vrb_mr_remote(qp->engine, qp, rte_be_to_cpu_32(eth->rkey), va, sizeof(*p), VRB_ACCESS_REMOTE_ATOMIC, &why);
+	p = vrb_mr_remote(qp->engine, qp, qp->pd, rte_be_to_cpu_32(eth->rkey), va, sizeof(*p), VRB_ACCESS_REMOTE_ATOMIC,
+		&why);
 	if (p == NULL)
 		return why;
 	if ((uintptr_t)p % sizeof(*p) != 0)
@@ -709,7 +729,7 @@ make_read_response(struct vrb_qp *qp, struct vrb_resp_op *op)
 	int rc = 0;
 
 	if (len > 0) {
-		src = vrb_mr_remote(qp->engine, qp, op->rkey, op->va + off, len, VRB_ACCESS_REMOTE_READ, &why);
+		src = vrb_mr_remote(qp->engine, qp, op->pd, op->rkey, op->va + off, len, VRB_ACCESS_REMOTE_READ, &why);
 		if (unlikely(src == NULL)) {
 			fail_read(qp, op, why);
 			return NULL;
