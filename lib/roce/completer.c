@@ -51,7 +51,7 @@ take_credits(struct vrb_qp *qp, uint32_t aeth)
 }
 
 void
-vrb_comp_cqe(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, enum vrb_wc_status status)
+vrb_comp_retire(struct vrb_qp *qp, uint32_t idx, enum vrb_wc_status status)
 {
 	static const uint8_t opcodes[VRB_WR_OPCODES] = {
 		[VRB_WR_RDMA_WRITE] = VRB_WC_RDMA_WRITE,
@@ -65,11 +65,14 @@ vrb_comp_cqe(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, enum vrb_wc_stat
 		[VRB_WR_BIND_MW] = VRB_WC_BIND_MW,
 		[VRB_WR_SEND_WITH_INV] = VRB_WC_SEND,
 	};
+	struct vrb_send_wqe *wqe = vrb_sq_at(&qp->sq, idx);
 	struct vrb_cqe *cqe;
 
 	/* Only success can be left unsaid (IBTA 10.8.6). */
-	if (status == VRB_WC_SUCCESS && !(wqe->flags & VRB_SEND_SIGNALED) && !qp->sq.sig_all)
+	if (status == VRB_WC_SUCCESS && !(wqe->flags & VRB_SEND_SIGNALED) && !qp->sq.sig_all) {
+		vrb_sq_renew(wqe);
 		return;
+	}
 	cqe = vrb_cq_reserve(qp->send_cq);
 	cqe->wr_id = wqe->wr_id;
 	cqe->status = status;
@@ -82,6 +85,9 @@ vrb_comp_cqe(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, enum vrb_wc_stat
 	cqe->wc_flags = 0;
 	cqe->timestamp = qp->engine->now;
 	cqe->qp_user = qp->user;
+	/* The slot first: who has seen the completion can post again. */
+	vrb_sq_renew(wqe);
+	atomic_store_explicit(&qp->sq.tail, idx + 1, memory_order_release);
 	vrb_cq_publish(qp->send_cq, status != VRB_WC_SUCCESS);
 }
 
@@ -117,14 +123,12 @@ vrb_comp_advance(struct vrb_qp *qp)
 			status = wqe->status;
 		else if (vrb_psn_diff(qp->req.una, wqe->last_psn) <= 0)
 			break;
-		vrb_comp_cqe(qp, wqe, status);
-		vrb_sq_renew(wqe);
+		vrb_comp_retire(qp, idx, status);
 		/* One that was executed here, and that the requester on its way back has not passed yet. */
 		if (idx == sq->next)
 			sq->next++;
 		idx++;
 		if (status != VRB_WC_SUCCESS) {
-			atomic_store_explicit(&sq->tail, idx, memory_order_release);
 			if (qp->acked)
 				vrb_qp_error(qp);
 			else

@@ -328,7 +328,11 @@ void vrb_comp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 void vrb_comp_timer(struct vrb_qp *qp, uint64_t now);
 /** Reports what has completed. */
 void vrb_comp_advance(struct vrb_qp *qp);
-void vrb_comp_cqe(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, enum vrb_wc_status status);
+/**
+ * Completes the WQE at @p idx, the oldest: its CQE, if it gets one, and its slot. The slot of one without CQE
+ * is free when the caller, or the next CQE, moves the tail.
+ */
+void vrb_comp_retire(struct vrb_qp *qp, uint32_t idx, enum vrb_wc_status status);
 /** The time that an RNR NAK's timer field means, in ns (IBTA table 46). */
 uint64_t vrb_rnr_ns(uint8_t timer);
 
@@ -342,7 +346,8 @@ bool vrb_resp_in_sequence(const struct vrb_qp *qp, const struct vrb_pkt *pkt);
 void vrb_resp_release_wqe(struct vrb_qp *qp);
 struct rte_mbuf *vrb_resp_next(struct vrb_qp *qp);
 bool vrb_resp_pending(const struct vrb_qp *qp);
-void vrb_resp_cqe_flush(struct vrb_qp *qp, const struct vrb_recv_wqe *wqe, enum vrb_wc_status status);
+/** Completes a receive with an error; its slot is free already. */
+void vrb_resp_cqe_error(struct vrb_qp *qp, uint64_t wr_id, enum vrb_wc_status status);
 
 /* unreliable.c */
 void vrb_uc_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);

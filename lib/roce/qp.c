@@ -305,13 +305,8 @@ flush_sq(struct vrb_qp *qp)
 
 	if (idx == head)
 		return;
-	for (; idx != head; idx++) {
-		struct vrb_send_wqe *wqe = vrb_sq_at(sq, idx);
-
-		vrb_comp_cqe(qp, wqe, VRB_WC_WR_FLUSH_ERR);
-		vrb_sq_renew(wqe);
-	}
-	atomic_store_explicit(&sq->tail, idx, memory_order_release);
+	for (; idx != head; idx++)
+		vrb_comp_retire(qp, idx, VRB_WC_WR_FLUSH_ERR);
 	sq->next = idx;
 }
 
@@ -324,7 +319,7 @@ flush_rq(struct vrb_qp *qp)
 	if (rq != &qp->own_rq) {
 		/* Receives of an SRQ stay for the others; only the one that this QP has taken is its own. */
 		if (qp->resp.wqe != NULL)
-			vrb_resp_cqe_flush(qp, qp->resp.wqe, VRB_WC_WR_FLUSH_ERR);
+			vrb_resp_cqe_error(qp, qp->resp.wqe->wr_id, VRB_WC_WR_FLUSH_ERR);
 		qp->resp.wqe = NULL;
 		return;
 	}
@@ -333,9 +328,13 @@ flush_rq(struct vrb_qp *qp)
 	idx = atomic_load_explicit(&rq->tail, memory_order_relaxed);
 	if (idx == head)
 		return;
-	for (; idx != head; idx++)
-		vrb_resp_cqe_flush(qp, vrb_rq_at(rq, idx), VRB_WC_WR_FLUSH_ERR);
-	atomic_store_explicit(&rq->tail, idx, memory_order_release);
+	for (; idx != head; idx++) {
+		uint64_t wr_id = vrb_rq_at(rq, idx)->wr_id;
+
+		/* The slot first, as everywhere. */
+		atomic_store_explicit(&rq->tail, idx + 1, memory_order_release);
+		vrb_resp_cqe_error(qp, wr_id, VRB_WC_WR_FLUSH_ERR);
+	}
 }
 
 void

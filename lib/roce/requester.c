@@ -83,14 +83,10 @@ vrb_req_fail(struct vrb_qp *qp, uint32_t psn, enum vrb_wc_status status)
 		struct vrb_send_wqe *wqe = vrb_sq_at(sq, idx);
 		bool here = !is_local(wqe) && wqe->started && vrb_psn_diff(psn, wqe->last_psn) <= 0;
 
-		vrb_comp_cqe(qp, wqe, here ? status : VRB_WC_WR_FLUSH_ERR);
-		vrb_sq_renew(wqe);
-		if (here) {
-			idx++;
+		vrb_comp_retire(qp, idx, here ? status : VRB_WC_WR_FLUSH_ERR);
+		if (here)
 			break;
-		}
 	}
-	atomic_store_explicit(&sq->tail, idx, memory_order_release);
 	vrb_qp_error(qp);
 }
 

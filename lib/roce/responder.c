@@ -80,12 +80,12 @@ vrb_resp_release_wqe(struct vrb_qp *qp)
 }
 
 void
-vrb_resp_cqe_flush(struct vrb_qp *qp, const struct vrb_recv_wqe *wqe, enum vrb_wc_status status)
+vrb_resp_cqe_error(struct vrb_qp *qp, uint64_t wr_id, enum vrb_wc_status status)
 {
 	struct vrb_cqe *cqe = vrb_cq_reserve(qp->recv_cq);
 
 	memset(cqe, 0, sizeof(*cqe));
-	cqe->wr_id = wqe->wr_id;
+	cqe->wr_id = wr_id;
 	cqe->status = status;
 	cqe->opcode = VRB_WC_RECV;
 	cqe->qp_num = qp->qpn;
@@ -98,13 +98,13 @@ vrb_resp_cqe_flush(struct vrb_qp *qp, const struct vrb_recv_wqe *wqe, enum vrb_w
 static void
 fail_recv(struct vrb_qp *qp, enum vrb_wc_status status, uint8_t syndrome, uint32_t psn, const char *why)
 {
-	struct vrb_recv_wqe *wqe = qp->resp.wqe;
+	uint64_t wr_id = qp->resp.wqe->wr_id;
 
 	if (qp->acked)
 		qp->engine->stats.tx_nak_error++;
-	vrb_explain(qp->engine, "QP %#x: receive %#llx failed: %s", qp->qpn, (unsigned long long)wqe->wr_id, why);
-	vrb_resp_cqe_flush(qp, wqe, status);
+	vrb_explain(qp->engine, "QP %#x: receive %#llx failed: %s", qp->qpn, (unsigned long long)wr_id, why);
 	vrb_resp_release_wqe(qp);
+	vrb_resp_cqe_error(qp, wr_id, status);
 	nak(qp, syndrome, psn);
 	qp->resp.nak_final = qp->acked;
 	vrb_qp_error(qp);

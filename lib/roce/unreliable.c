@@ -93,6 +93,7 @@ vrb_ud_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	struct vrb_recv_wqe *wqe;
 	uint8_t grh[GRH_LEN];
 	const char *why = "";
+	uint64_t wr_id;
 
 	if (unlikely(pkt->qkey != qp->attr.qkey)) {
 		e->stats.rx_qkey++;
@@ -119,9 +120,10 @@ vrb_ud_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 		return;
 	}
 	/* The receive is at fault, and the queue pair with it (IBTA table 58). */
-	vrb_explain(e, "QP %#x: receive %#llx failed: %s", qp->qpn, (unsigned long long)wqe->wr_id, why);
-	vrb_resp_cqe_flush(qp, wqe, VRB_WC_LOC_PROT_ERR);
+	wr_id = wqe->wr_id;
+	vrb_explain(e, "QP %#x: receive %#llx failed: %s", qp->qpn, (unsigned long long)wr_id, why);
 	vrb_resp_release_wqe(qp);
+	vrb_resp_cqe_error(qp, wr_id, VRB_WC_LOC_PROT_ERR);
 	vrb_qp_error(qp);
 }
 
