@@ -88,12 +88,11 @@ make_engine(struct vrb_nic *nic, const struct vrb_nic_conf *conf, char *why, siz
 		.gid = { p->gid[0], p->gid[1] },
 		.port_mtu = p->mtu,
 		.icrc_omitted = p->icrc_omitted,
+		.icrc = p->icrc,
 		.zero_copy = p->zero_copy,
 	};
 	int rc;
 
-	nic->icrc = conf->icrc == VRB_ICRC_ON || (conf->icrc == VRB_ICRC_AUTO && p->icrc_omitted == 0);
-	ec.icrc = nic->icrc;
 	memcpy(ec.mac, p->mac, sizeof(ec.mac));
 	rc = vrb_engine_create(&ec, &nic->engine);
 	if (rc == -EINVAL)
@@ -217,7 +216,7 @@ vrb_nic_query(struct vrb_nic *nic, struct vrb_nic_info *info)
 	memcpy(info->gid, p->gid, sizeof(info->gid));
 	info->port_mtu = p->mtu;
 	info->max_mtu = vrb_engine_max_mtu(nic->engine);
-	info->icrc = nic->icrc;
+	info->icrc = p->icrc;
 	info->port_name = p->name;
 	info->driver = p->driver;
 	/* A child must not ask the port: its driver's state is shared with the parent's threads. */

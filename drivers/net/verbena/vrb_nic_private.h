@@ -44,7 +44,6 @@ struct vrb_nic {
 	struct vrb_port port;
 	const struct vrb_engine_ops *ops;
 	void *ctx;
-	bool icrc;
 	int epfd;
 	int bell;                    /* eventfd that wakes the background thread */
 	pthread_t thread;

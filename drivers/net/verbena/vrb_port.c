@@ -77,6 +77,7 @@ probe(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why
 
 	if (rc < 0)
 		return rc;
+	p->rx_zc = strstr(devargs, ",rx_zc=1") != NULL;
 	vrb_eal_clear_error();
 	/* A port that --vdev of eal_args has made is taken as it is. */
 	if (rte_eth_dev_get_port_by_name(p->name, &p->id) < 0) {
@@ -130,7 +131,7 @@ find_mtu(const struct vrb_port *p, const struct rte_eth_dev_info *info)
 }
 
 static void
-classify(struct vrb_port *p, const struct rte_eth_dev_info *info)
+classify(struct vrb_port *p, const struct vrb_nic_conf *conf, const struct rte_eth_dev_info *info)
 {
 	int bit = rte_mbuf_dynflag_lookup(ICRC_OMITTED, NULL);
 
@@ -142,12 +143,14 @@ classify(struct vrb_port *p, const struct rte_eth_dev_info *info)
 		p->kind = p->ifindex != 0 ? VRB_PORT_KERNEL : VRB_PORT_OTHER;
 	if (p->kind == VRB_PORT_SHMLAN && bit >= 0)
 		p->icrc_omitted = UINT64_C(1) << bit;
-	p->multi_segs = (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+	p->icrc = conf->icrc == VRB_ICRC_ON || (conf->icrc == VRB_ICRC_AUTO && p->icrc_omitted == 0);
 	/*
 	 * The program's memory is sent as it is only by ports that have copied it when their tx_burst returns, and
-	 * that survive its having gone away: af_packet and tap also copy, but the one faults and the other never gets past such a frame.
+	 * that survive its having gone away: af_packet and tap also copy, but the one faults and the other never gets past such a
+	 * frame. With an ICRC the engine makes a copy anyway, since the memory may change after it was computed.
 	 */
-	p->zero_copy = p->multi_segs && (driver_is(p, SHMLAN_DRIVER) || driver_is(p, "net_null"));
+	p->zero_copy = !p->icrc && (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 &&
+		(driver_is(p, SHMLAN_DRIVER) || driver_is(p, "net_null"));
 	p->mtu = find_mtu(p, info);
 }
 
@@ -224,7 +227,7 @@ vrb_port_open(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, si
 	rc = rte_eth_dev_info_get(p->id, &info);
 	if (rc < 0)
 		return vrb_port_fail(why, why_len, rc, "the port does not tell its capabilities", p->name);
-	classify(p, &info);
+	classify(p, conf, &info);
 	rc = vrb_port_find_addresses(p, conf, why, why_len);
 	if (rc == 0)
 		rc = make_pools(p, why, why_len);

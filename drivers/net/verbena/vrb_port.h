@@ -18,7 +18,7 @@
 #define VRB_PORT_MBUF_CACHE 256
 #define VRB_PORT_DESC 512
 /* With rx_zc=1 net_shmlan puts the headers and small frames here; the rest of a frame stays where it is. */
-#define SHMLAN_ZC_ROOM 512
+#define SHMLAN_ZC_ROOM 1024
 
 /** Where the addresses of the network come from. */
 enum vrb_port_kind {
@@ -32,7 +32,9 @@ struct vrb_port {
 	enum vrb_port_kind kind;
 	bool probed;               /* by us, so removed by us */
 	bool owned, started;
-	bool multi_segs, zero_copy, rx_zc;
+	bool rx_zc;                /* payload of large frames stays where it was received */
+	bool icrc;                 /* computed on sending */
+	bool zero_copy;            /* the program's memory is sent as it is */
 	bool derived;              /* our MAC is the one derived from our IP: so are those of our peers */
 	bool intr_enable;          /* Rx interrupts have to be enabled to be raised */
 	int intr_fd;               /* becomes readable when a frame arrives, or -1 */
