@@ -107,15 +107,37 @@ vrb_guard_copy(void *dst, const void *src, size_t n)
 	GUARDED(memcpy(dst, src, n));
 }
 
+/*
+ * The compiler believes that control can come back to __builtin_setjmp() only out of a call. An atomic operation is
+ * none: without one it removes the way back. So the operation stands in a function of its own about which nothing is concluded.
+ */
+#if __has_attribute(noipa)
+#define OPAQUE __attribute__((noipa))
+#else
+#define OPAQUE __attribute__((noinline, optnone))
+#endif
+
+OPAQUE static void
+cmp_swap(uint64_t *p, uint64_t *old, uint64_t swap)
+{
+	__atomic_compare_exchange_n(p, old, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+OPAQUE static void
+fetch_add(uint64_t *p, uint64_t add, uint64_t *old)
+{
+	*old = __atomic_fetch_add(p, add, __ATOMIC_SEQ_CST);
+}
+
 __attribute__((noinline)) int
 vrb_guard_cmp_swap(uint64_t *p, uint64_t compare, uint64_t swap, uint64_t *old)
 {
 	*old = compare;
-	GUARDED(__atomic_compare_exchange_n(p, old, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	GUARDED(cmp_swap(p, old, swap));
 }
 
 __attribute__((noinline)) int
 vrb_guard_fetch_add(uint64_t *p, uint64_t add, uint64_t *old)
 {
-	GUARDED(*old = __atomic_fetch_add(p, add, __ATOMIC_SEQ_CST));
+	GUARDED(fetch_add(p, add, old));
 }

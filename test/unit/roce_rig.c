@@ -28,7 +28,7 @@ rig_group(void **state)
 	(void)state;
 	for (char *a = args; *a != '\0'; a += strlen(a) + 1)
 		argv[argc++] = a;
-	if (rte_eal_init(argc, argv) < 0 || vrb_guard_install() < 0)
+	if (rte_eal_init(argc, argv) < 0)
 		return -1;
 	pool = rte_pktmbuf_pool_create("rig", POOL_SIZE, 0, 0, RTE_PKTMBUF_HEADROOM + ROOM, SOCKET_ID_ANY);
 	return pool == NULL ? -1 : 0;
@@ -84,6 +84,8 @@ rig_bare(const struct rig_conf *conf)
 	uint32_t cq_size = conf->cq_size ? conf->cq_size : 64;
 
 	assert_non_null(r);
+	/* cmocka has put its handlers in front for this test. */
+	assert_int_equal(vrb_guard_install(), 0);
 	memcpy(r->mac, "\x02\0\0\0\0\1", 6);
 	memcpy(r->peer_mac, "\x02\0\0\0\0\2", 6);
 	memcpy(r->ip, "\xc6\x12\0\1", 4);
@@ -279,7 +281,8 @@ rig_send(struct rig *r)
 const struct frame *
 rig_take(struct rig *r)
 {
-	rig_send(r);
+	if (r->next_frame == r->n_frames)
+		rig_send(r);
 	assert_true(r->next_frame < r->n_frames);
 	return &r->frames[r->next_frame++ % RIG_FRAMES].f;
 }
