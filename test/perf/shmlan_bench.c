@@ -29,9 +29,9 @@
 
 #define MAX_BURST 512
 #define SAMPLES (1u << 20)
-#define WARM 20000 /* frames before the clock runs: the first lap of a ring touches all its pages */
+#define WARM 20000 /* frames before the clock runs: the first lap touches all pages of a ring */
 
-static const struct rte_ether_addr mac[2] = { { { 2, 0, 0, 0, 0, 1 } }, { { 2, 0, 0, 0, 0, 2 } } };
+static const struct rte_ether_addr mac[2] = {{{2, 0, 0, 0, 0, 1}}, {{2, 0, 0, 0, 0, 2}}};
 
 static struct {
 	uint32_t size;
@@ -40,7 +40,7 @@ static struct {
 	bool zc;
 	uint16_t port;
 	struct rte_mempool *pool;
-} opt = { .size = 64, .burst = 32, .seconds = 1 };
+} opt = {.size = 64, .burst = 32, .seconds = 1};
 
 static void
 die(const char *what)
@@ -53,29 +53,33 @@ static void
 open_port(unsigned int side, const char *segment)
 {
 	char cpu[32], prefix[64], args[128];
-	char *argv[] = { (char *)"shmlan_bench", (char *)"--no-huge", (char *)"--no-shconf", (char *)"--no-pci", (char *)"-m",
-		(char *)"256", (char *)"--no-telemetry", (char *)"--log-level=lib.eal:error", cpu, prefix, NULL };
-	struct rte_eth_conf conf = { .rxmode.mtu = VRB_SHMLAN_MTU_MAX };
+	char *argv[] = {(char *)"shmlan_bench", (char *)"--no-huge", (char *)"--no-shconf",
+		(char *)"--no-pci", (char *)"-m", (char *)"256", (char *)"--no-telemetry",
+		(char *)"--log-level=lib.eal:error", cpu, prefix, NULL};
+	struct rte_eth_conf conf = {.rxmode.mtu = VRB_SHMLAN_MTU_MAX};
 	unsigned int n = sysconf(_SC_NPROCESSORS_ONLN);
 
 	snprintf(cpu, sizeof(cpu), "--lcores=%u@%u", side, side % n);
 	snprintf(prefix, sizeof(prefix), "--file-prefix=%s-%u", segment, side);
 	if (rte_eal_init(10, argv) < 0)
 		die("rte_eal_init");
-	snprintf(args, sizeof(args), "segment=%s,mac=02:00:00:00:00:%02x,rx_zc=%d", segment, side + 1, opt.zc);
-	opt.pool = rte_pktmbuf_pool_create("bench", 8191, 512, 0, 9216 + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
+	snprintf(args, sizeof(args), "segment=%s,mac=02:00:00:00:00:%02x,rx_zc=%d", segment,
+		side + 1, opt.zc);
+	opt.pool = rte_pktmbuf_pool_create(
+		"bench", 8191, 512, 0, 9216 + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
 	if (opt.pool == NULL)
 		die("making a mempool");
 	if (rte_vdev_init("net_shmlan0", args) != 0 || rte_eth_dev_configure(0, 1, 1, &conf) != 0 ||
 		rte_eth_rx_queue_setup(0, 0, 0, SOCKET_ID_ANY, NULL, opt.pool) != 0 ||
-		rte_eth_tx_queue_setup(0, 0, 0, SOCKET_ID_ANY, NULL) != 0 || rte_eth_dev_start(0) != 0)
+		rte_eth_tx_queue_setup(0, 0, 0, SOCKET_ID_ANY, NULL) != 0 ||
+		rte_eth_dev_start(0) != 0)
 		die("opening the port");
 }
 
 static void
 wait_link(void)
 {
-	struct rte_eth_link link = { 0 };
+	struct rte_eth_link link = {0};
 
 	while (link.link_status == 0 && rte_eth_link_get_nowait(0, &link) == 0)
 		rte_delay_us_sleep(100);
@@ -145,8 +149,8 @@ receive_all(void)
 		bursts++;
 	}
 	t = rte_get_tsc_cycles() - start;
-	printf("rate     %5u bytes  burst %3u  %s  %8.3f M/s  %7.2f Gbit/s  %5.1f frames a burst\n", opt.size, opt.burst,
-		opt.zc ? "zc" : "  ", frames * 1e-6 * rte_get_tsc_hz() / t,
+	printf("rate     %5u bytes  burst %3u  %s  %8.3f M/s  %7.2f Gbit/s  %5.1f frames a burst\n",
+		opt.size, opt.burst, opt.zc ? "zc" : "  ", frames * 1e-6 * rte_get_tsc_hz() / t,
 		frames * 8e-9 * opt.size * rte_get_tsc_hz() / t, (double)frames / bursts);
 	fflush(stdout);
 }
@@ -199,7 +203,8 @@ ping(double seconds)
 	if (n == 0)
 		die("measuring: the time is too short");
 	qsort(rtt, n, sizeof(*rtt), by_value);
-	printf("latency  %5u bytes             %s  round trip in us: median %.2f  10%% %.2f  99%% %.2f  (%u samples)\n",
+	printf("latency  %5u bytes             %s  round trip in us: median %.2f  10%% %.2f  99%% "
+	       "%.2f  (%u samples)\n",
 		opt.size, opt.zc ? "zc" : "  ", rtt[n / 2] * 1e6 / hz, rtt[n / 10] * 1e6 / hz,
 		rtt[n - 1 - n / 100] * 1e6 / hz, n);
 	fflush(stdout);
@@ -237,7 +242,7 @@ run(unsigned int side, bool rate)
 static void
 run_all(unsigned int side)
 {
-	static const uint32_t sizes[] = { 64, 82, 112, 256, 1024, 1500, 4160, 8192 };
+	static const uint32_t sizes[] = {64, 82, 112, 256, 1024, 1500, 4160, 8192};
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(sizes); i++) {
@@ -253,7 +258,8 @@ run_all(unsigned int side)
 static void
 usage(void)
 {
-	fprintf(stderr, "usage: shmlan_bench [-s size] [-b burst] [-t seconds] [-z] rate|latency|all\n");
+	fprintf(stderr,
+		"usage: shmlan_bench [-s size] [-b burst] [-t seconds] [-z] rate|latency|all\n");
 	exit(2);
 }
 
@@ -278,7 +284,8 @@ main(int argc, char **argv)
 		else
 			usage();
 	}
-	if (optind != argc - 1 || opt.burst < 1 || opt.burst > MAX_BURST || opt.size < 14 || opt.size > 9000)
+	if (optind != argc - 1 || opt.burst < 1 || opt.burst > MAX_BURST || opt.size < 14 ||
+		opt.size > 9000)
 		usage();
 	mode = argv[optind];
 	snprintf(segment, sizeof(segment), "bench-%d", getpid());

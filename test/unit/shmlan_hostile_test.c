@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_shmlan against peers that break the rules: in what they say, in the rings that they hand over, and in what they
- * write into them. The test plays the peer itself.
+ * net_shmlan against peers that break the rules: in what they say, in the rings that they hand
+ * over, and in what they write into them. The test plays the peer itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,10 +44,18 @@ exchange(uint16_t from, uint16_t to, uint32_t seq)
 	struct rte_ether_addr mac = su_mac(to);
 	struct rte_mbuf *m;
 
+	uint64_t end = su_now() + 1000000;
+	bool found = false;
+
 	su_tx(from, su_frame(&mac, from, 200, seq, 1));
-	assert_int_equal(su_rx(to, &m, 1), 1);
-	assert_true(su_frame_is(m, 200, seq));
-	rte_pktmbuf_free(m);
+	/* What is left of a hostile ring may come before it. */
+	while (!found && su_now() < end) {
+		if (rte_eth_rx_burst(to, 0, &m, 1) == 0)
+			continue;
+		found = su_frame_is(m, 200, seq);
+		rte_pktmbuf_free(m);
+	}
+	assert_true(found);
 }
 
 /* ---- a sender of our own ---- */
@@ -72,8 +80,13 @@ fake_connect(uint16_t port)
 static struct shm_msg
 fake_msg(uint16_t port)
 {
-	return (struct shm_msg){ .magic = SHM_MSG_MAGIC, .type = SHM_MSG_RING, .slot = 900, .inc = 1,
-		.to = port_of(port)->reg.inc, .nslots = SLOTS, .dsize = DATA };
+	return (struct shm_msg){.magic = SHM_MSG_MAGIC,
+		.type = SHM_MSG_RING,
+		.slot = 900,
+		.inc = 1,
+		.to = port_of(port)->reg.inc,
+		.nslots = SLOTS,
+		.dsize = DATA};
 }
 
 static int
@@ -103,7 +116,7 @@ fake_open(struct fake *f, uint16_t port)
 	f->sock = fake_connect(port);
 	assert_int_equal(vrb_shmlan_msg_send(f->sock, &msg, &fd, 1), 0);
 	close(fd);
-	p = (struct pollfd){ .fd = f->sock, .events = POLLIN };
+	p = (struct pollfd){.fd = f->sock, .events = POLLIN};
 	assert_int_equal(poll(&p, 1, 1000), 1);
 	assert_int_equal(vrb_shmlan_msg_recv(f->sock, &answer, fds), sizeof(answer));
 	assert_int_equal(answer.type, SHM_MSG_BELL);
@@ -122,7 +135,7 @@ fake_close(struct fake *f)
 static bool
 hangs_up(int sock)
 {
-	struct pollfd p = { .fd = sock, .events = POLLIN };
+	struct pollfd p = {.fd = sock, .events = POLLIN};
 	char buf[64];
 	ssize_t n;
 
@@ -179,16 +192,36 @@ senseless_messages_are_hung_up_on(void **state)
 
 		msg = good;
 		switch (i) {
-		case 0: msg.magic = 0; break;
-		case 1: msg.type = 0; break;
-		case 2: msg.type = SHM_MSG_BELL; break;
-		case 3: msg.to++; break;
-		case 4: msg.slot = VRB_SHMLAN_MEMBERS; break;
-		case 5: msg.nslots = 0; break;
-		case 6: msg.nslots = SLOTS + 1; break;
-		case 7: msg.dsize = 0; break;
-		case 8: msg.nslots = SLOTS * 2; break;
-		case 9: msg.dsize = UINT32_MAX; break;
+		case 0:
+			msg.magic = 0;
+			break;
+		case 1:
+			msg.type = 0;
+			break;
+		case 2:
+			msg.type = SHM_MSG_BELL;
+			break;
+		case 3:
+			msg.to++;
+			break;
+		case 4:
+			msg.slot = VRB_SHMLAN_MEMBERS;
+			break;
+		case 5:
+			msg.nslots = 0;
+			break;
+		case 6:
+			msg.nslots = SLOTS + 1;
+			break;
+		case 7:
+			msg.dsize = 0;
+			break;
+		case 8:
+			msg.nslots = SLOTS * 2;
+			break;
+		case 9:
+			msg.dsize = UINT32_MAX;
+			break;
 		}
 		if (i == 10)
 			assert_int_equal(send(sock, "hello", 5, 0), 5);
@@ -273,8 +306,8 @@ descriptors_of_refused_messages_are_closed(void **state)
 static void
 answer_without_a_doorbell_is_refused(void **state)
 {
-	struct shm_msg msg = { .magic = SHM_MSG_MAGIC, .type = SHM_MSG_BELL, .bit = 1 };
-	struct shm_out out = { .evfd = -1 };
+	struct shm_msg msg = {.magic = SHM_MSG_MAGIC, .type = SHM_MSG_BELL, .bit = 1};
+	struct shm_out out = {.evfd = -1};
 	int fds[2], ev = eventfd(0, EFD_NONBLOCK), p[2], i, page;
 	void *map;
 
@@ -313,11 +346,11 @@ ring_that_breaks_the_rules_is_closed(void **state)
 		fake_open(&f, b);
 		slot = f.tx.slots;
 		slot->off = i == 3 ? DATA - 64 : 0;
-		slot->ctrl = i == 0 ? vrb_ring_ctrl(2, 60, 0, VRB_RING_KIND_INLINE) :
-			i == 1	    ? vrb_ring_ctrl(1, 113, 0, VRB_RING_KIND_INLINE) :
-			i == 2	    ? vrb_ring_ctrl(1, 9019, 0, VRB_RING_KIND_DATA) :
-			i == 3	    ? vrb_ring_ctrl(1, 1000, 0, VRB_RING_KIND_DATA) :
-				      vrb_ring_ctrl(1, 13, 0, VRB_RING_KIND_INLINE);
+		slot->ctrl = i == 0   ? vrb_ring_ctrl(2, 60, 0, VRB_RING_KIND_INLINE)
+			     : i == 1 ? vrb_ring_ctrl(1, 113, 0, VRB_RING_KIND_INLINE)
+			     : i == 2 ? vrb_ring_ctrl(1, 9019, 0, VRB_RING_KIND_DATA)
+			     : i == 3 ? vrb_ring_ctrl(1, 1000, 0, VRB_RING_KIND_DATA)
+				      : vrb_ring_ctrl(1, 13, 0, VRB_RING_KIND_INLINE);
 		for (k = 0; k < 1000 && su_xstat(b, "rx_bad_ring") == i; k++) {
 			assert_int_equal(drain(b), 0);
 			usleep(100);
@@ -349,7 +382,8 @@ damage(struct fake *f, unsigned int n)
 			slot->off = rnd() % (2 * DATA) & ~63u;
 			break;
 		case 2:
-			slot->ctrl = vrb_ring_ctrl(f->tx.tail + 1 + rnd() % 3, len, rnd(), rnd() % 4);
+			slot->ctrl =
+				vrb_ring_ctrl(f->tx.tail + 1 + rnd() % 3, len, rnd(), rnd() % 4);
 			break;
 		default:
 			len = RTE_MIN(len, (uint32_t)SHM_FRAME_MAX);
@@ -410,11 +444,13 @@ garbage_in_a_doorbell_page_is_survived(void **state)
 	assert_int_equal(rte_eth_dev_rx_intr_disable(b, 0), 0);
 }
 
-/* A receiver that claims to have read what was never sent: its sender hangs up, and goes on with others. */
+/* A receiver that claims to have read what was never sent: its sender hangs up, and goes on with
+ * others. */
 static void
 receiver_that_breaks_the_rules_is_dropped(void **state)
 {
-	uint16_t a = su_port(0, "t", "slots=32"), b = su_port(1, "t", NULL), c = su_port(2, "t", NULL);
+	uint16_t a = su_port(0, "t", "slots=32"), b = su_port(1, "t", NULL),
+		 c = su_port(2, "t", NULL);
 	struct rte_ether_addr mac = su_mac(b);
 	struct shm_out *out;
 	struct rte_mbuf *m;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_shmlan between processes that are killed at any time: the survivors go on, nothing that a living member sent is lost or
- * damaged, and places in the segment are used again. Each process has an EAL of its own, so they are started with
- * exec(2): "shmlan_kill_test member <dir> <number>" is such a member.
+ * net_shmlan between processes that are killed at any time: the survivors go on, nothing that a
+ * living member sent is lost or damaged, and places in the segment are used again. Each process has
+ * an EAL of its own, so they are started with exec(2): "shmlan_kill_test member <dir> <number>" is
+ * such a member.
  *
  * VERBENA_TEST_SEED in the environment repeats a run.
  */
@@ -25,8 +26,9 @@
 #define HOSTS 8 /* addresses that members may have */
 #define BURST 32
 
-/* A sequence number says who sent it: 12 bits of the sender's number, 20 bits of count for this receiver. */
-#define SEQ(id, n) ((uint32_t)(id) << 20 | ((n) & 0xfffff))
+/* A sequence number says who sent it: 12 bits of the sender's number, 20 bits of count for this
+ * receiver. */
+#define SEQ(id, n) ((uint32_t)(id) << 20 | ((n)&0xfffff))
 
 struct host {
 	uint32_t expect; /* next sequence number from this address */
@@ -49,10 +51,11 @@ struct member {
 static struct rte_ether_addr
 host_mac(unsigned int n)
 {
-	return (struct rte_ether_addr){ { 2, 0, 0xc6, 0x12, 0, n + 1 } };
+	return (struct rte_ether_addr){{2, 0, 0xc6, 0x12, 0, n + 1}};
 }
 
-/* Frames of one sender come in order and without a gap; another sender at the same address starts at 0. */
+/* Frames of one sender come in order and without a gap; another sender at the same address starts
+ * at 0. */
 static bool
 check(struct member *me, const struct rte_mbuf *m)
 {
@@ -93,7 +96,8 @@ receive(struct member *me)
 	return ok;
 }
 
-/* Sends a burst to one address, or the rest of the one before. False when a ring stays full for seconds. */
+/* Sends a burst to one address, or the rest of the one before. False when a ring stays full for
+ * seconds. */
 static bool
 transmit(struct member *me, unsigned int n)
 {
@@ -105,10 +109,11 @@ transmit(struct member *me, unsigned int n)
 		unsigned int count = 1 + rand_r(&me->rnd) % BURST;
 
 		for (i = 0; i < count; i++) {
-			uint32_t len = rand_r(&me->rnd) % 4 == 0 ? 60 + rand_r(&me->rnd) % 4000 :
-								   60 + rand_r(&me->rnd) % 60;
+			uint32_t len = rand_r(&me->rnd) % 4 == 0 ? 60 + rand_r(&me->rnd) % 4000
+								 : 60 + rand_r(&me->rnd) % 60;
 
-			h->held[h->nheld++] = su_frame(&mac, me->port, len, SEQ(me->id, h->sent), 1);
+			h->held[h->nheld++] =
+				su_frame(&mac, me->port, len, SEQ(me->id, h->sent), 1);
 			h->sent++;
 		}
 	}
@@ -123,8 +128,8 @@ transmit(struct member *me, unsigned int n)
 }
 
 /*
- * The slot of the member at an address, if it can receive. A frame to an address that nobody has is dropped, which would be
- * a gap in the sequence, so the numbers start anew with each new owner.
+ * The slot of the member at an address, if it can receive. A frame to an address that nobody has is
+ * dropped, which would be a gap in the sequence, so the numbers start anew with each new owner.
  */
 static bool
 host_ready(struct member *me, unsigned int n, uint64_t *inc)
@@ -136,7 +141,8 @@ host_ready(struct member *me, unsigned int n, uint64_t *inc)
 	for (i = 0; i < VRB_SHMLAN_MEMBERS; i++) {
 		uint64_t w = atomic_load(&reg->file->entry[i].word);
 
-		if ((w & SHM_ENTRY_UP) && (w & SHM_MAC_MASK) == shm_mac_key(&mac) && i != reg->slot) {
+		if ((w & SHM_ENTRY_UP) && (w & SHM_MAC_MASK) == shm_mac_key(&mac) &&
+			i != reg->slot) {
 			*inc = atomic_load(&reg->file->entry[i].inc);
 			return true;
 		}
@@ -161,7 +167,8 @@ step(struct member *me)
 		rte_pktmbuf_free_bulk(h->held, h->nheld);
 		h->nheld = 0;
 		h->stuck = 0;
-		/* A new name with it: what is still on its way to the former owner does not matter. */
+		/* A new name with it: what is still on its way to the former owner does not matter.
+		 */
 		h->sent = 0;
 	}
 	return transmit(me, n) ? 0 : 4;
@@ -170,7 +177,7 @@ step(struct member *me)
 static int
 member_main(const char *dir, unsigned int id)
 {
-	struct member me = { .id = id & 0xfff, .rnd = id };
+	struct member me = {.id = id & 0xfff, .rnd = id};
 	int rc = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -179,7 +186,8 @@ member_main(const char *dir, unsigned int id)
 	me.port = su_port(0, "t", id & 1 ? "rx_zc=1" : NULL);
 	while (rc == 0)
 		rc = step(&me);
-	fprintf(stderr, "member %u: %s\n", id, rc == 3 ? "received something wrong" : "a ring stays full");
+	fprintf(stderr, "member %u: %s\n", id,
+		rc == 3 ? "received something wrong" : "a ring stays full");
 	return rc;
 }
 
@@ -276,7 +284,7 @@ static void
 survivors_go_on_when_members_are_killed(void **state)
 {
 	const char *seed = getenv("VERBENA_TEST_SEED");
-	struct member me = { .id = 1, .rnd = seed != NULL ? atoi(seed) : getpid() };
+	struct member me = {.id = 1, .rnd = seed != NULL ? atoi(seed) : getpid()};
 	struct shm_reg *reg;
 	unsigned int i, k;
 
@@ -301,7 +309,8 @@ survivors_go_on_when_members_are_killed(void **state)
 	assert_true(members_fine());
 	assert_true(me.received > 1000);
 	assert_true(me.restarts >= CHILDREN);
-	/* Places are used again: a few more than members, as a new one may come before the old one is noticed. */
+	/* Places are used again: a few more than members, as a new one may come before the old one
+	 * is noticed. */
 	assert_true(atomic_load(&reg->file->high) <= CHILDREN + 1 + 2);
 
 	for (i = 0; i < CHILDREN; i++)

@@ -23,7 +23,7 @@
 
 #define MANY 24
 
-static const struct rte_ether_addr broadcast = { { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff } };
+static const struct rte_ether_addr broadcast = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 
 static void
 exchange(uint16_t from, uint16_t to, uint32_t len, uint32_t seq)
@@ -90,7 +90,7 @@ wait_lsc(struct lsc *l, int events, int status)
 static void
 link_changes_are_events(void **state)
 {
-	struct lsc l = { 0 };
+	struct lsc l = {0};
 	uint16_t a = su_port(0, "t", NULL), b;
 
 	assert_int_equal(rte_eth_dev_callback_register(a, RTE_ETH_EVENT_INTR_LSC, on_lsc, &l), 0);
@@ -144,6 +144,22 @@ close_and_probe_again_many_times(void **state)
 	}
 }
 
+static void
+frames_nobody_has_read_are_counted_as_lost(void **state)
+{
+	uint16_t a = su_port(0, "t", NULL), b = su_port(1, "t", NULL);
+	struct rte_ether_addr mac = su_mac(b);
+	unsigned int i;
+
+	exchange(a, b, 60, 1);
+	for (i = 0; i < 5; i++)
+		su_tx(a, su_frame(&mac, a, 60, i, 1));
+	su_close(b);
+	su_tx(a, su_frame(&mac, a, 60, 9, 1));
+	assert_int_equal(su_xstat(a, "tx_lost"), 5);
+	assert_int_equal(su_xstat(a, "tx_drop_unknown"), 1);
+}
+
 static unsigned int
 open_fds(void)
 {
@@ -154,6 +170,18 @@ open_fds(void)
 		n++;
 	closedir(d);
 	return n;
+}
+
+/* EAL's interrupt thread opens its own set anew now and then, so there may be one less for a
+ * moment. */
+static void
+expect_open_fds(unsigned int fds)
+{
+	uint64_t end = su_now() + 1000000;
+
+	while (open_fds() != fds && su_now() < end)
+		usleep(1000);
+	assert_int_equal(open_fds(), fds);
 }
 
 static unsigned int
@@ -172,7 +200,10 @@ shared_maps(void)
 static void
 close_leaves_nothing_behind(void **state)
 {
-	unsigned int fds = open_fds(), i;
+	unsigned int fds, i;
+
+	usleep(20000);
+	fds = open_fds();
 
 	for (i = 0; i < 5; i++) {
 		uint16_t a = su_port(0, "t", NULL), b = su_port(1, "t", "rx_zc=1");
@@ -183,7 +214,7 @@ close_leaves_nothing_behind(void **state)
 		su_close(a);
 		su_close(b);
 		assert_int_equal(shared_maps(), 0);
-		assert_int_equal(open_fds(), fds);
+		expect_open_fds(fds);
 		assert_int_equal(su_dir_entries("t"), 0);
 	}
 }
@@ -204,9 +235,10 @@ failed_probe_leaves_nothing_behind(void **state)
 	unsigned int fds;
 
 	su_port(0, "t", "mac=02:00:00:00:00:01");
+	usleep(20000);
 	fds = open_fds();
 	assert_int_equal(su_probe(1, "t", "mac=02:00:00:00:00:01"), -EADDRINUSE);
-	assert_int_equal(open_fds(), fds);
+	expect_open_fds(fds);
 	assert_int_equal(su_dir_entries("t"), 2);
 }
 
@@ -292,7 +324,7 @@ rx_fd(uint16_t port)
 static bool
 readable(int fd, int ms)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	return poll(&p, 1, ms) == 1;
 }
@@ -393,7 +425,8 @@ epoll_interface_works(void **state)
 
 	exchange(a, b, 60, 0);
 	settle(b);
-	assert_int_equal(rte_eth_dev_rx_intr_ctl_q(b, 0, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_ADD, NULL), 0);
+	assert_int_equal(
+		rte_eth_dev_rx_intr_ctl_q(b, 0, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_ADD, NULL), 0);
 	assert_int_equal(rte_eth_dev_rx_intr_enable(b, 0), 0);
 	assert_int_equal(rte_epoll_wait(RTE_EPOLL_PER_THREAD, &ev, 1, 0), 0);
 	su_tx(a, su_frame(&mac, a, 60, 1, 1));
@@ -401,7 +434,8 @@ epoll_interface_works(void **state)
 	assert_int_equal(rte_eth_dev_rx_intr_disable(b, 0), 0);
 	assert_int_equal(su_rx(b, &m, 1), 1);
 	rte_pktmbuf_free(m);
-	assert_int_equal(rte_eth_dev_rx_intr_ctl_q(b, 0, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_DEL, NULL), 0);
+	assert_int_equal(
+		rte_eth_dev_rx_intr_ctl_q(b, 0, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_DEL, NULL), 0);
 }
 
 static void
@@ -469,7 +503,7 @@ no_wakeup_is_lost(void **state)
 {
 	uint16_t a = su_port(0, "t", NULL), b = su_port(1, "t", NULL);
 	struct rte_ether_addr mac = su_mac(b);
-	struct flow f = { .from = a, .to = b, .frames = 20000 };
+	struct flow f = {.from = a, .to = b, .frames = 20000};
 	pthread_t thread;
 	uint32_t seq;
 	unsigned int rnd = 1;
@@ -538,8 +572,8 @@ busy_member_does_not_starve_the_others(void **state)
 		for (k = 0; k < (i == 1 ? 500 : 1); k++)
 			su_tx(p[i], su_frame(&mac, p[i], 60, i, 1));
 	}
-	/* One frame at a time: with two laps around all of them, each has been served. */
-	for (k = 0; k < 2 * MANY; k++) {
+	/* One frame at a time: each has been served long before the busy one is through. */
+	for (k = 0; k < 300 && others < MANY - 2; k++) {
 		assert_int_equal(su_rx(p[0], &m, 1), 1);
 		others += su_frame_seq(m) != 1;
 		rte_pktmbuf_free(m);
@@ -714,6 +748,7 @@ main(void)
 		TEST(link_changes_are_events),
 		TEST(stopped_port_gets_nothing_and_stops_nobody),
 		TEST(close_and_probe_again_many_times),
+		TEST(frames_nobody_has_read_are_counted_as_lost),
 		TEST(close_leaves_nothing_behind),
 		TEST(port_that_was_never_configured_can_be_closed),
 		TEST(failed_probe_leaves_nothing_behind),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring and the doorbell of net_shmlan by themselves: no EAL, no processes. The tests with two threads are for the
- * thread sanitizer as well.
+ * The ring and the doorbell of net_shmlan by themselves: no EAL, no processes. The tests with two
+ * threads are for the thread sanitizer as well.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -64,7 +64,8 @@ put(struct pair *p, uint32_t len, uint8_t byte)
 	return 0;
 }
 
-/* Takes one frame and gives its slot back. Returns its length, 0 when there is none, -1 when it is not as put() made it. */
+/* Takes one frame and gives its slot back. Returns its length, 0 when there is none, -1 when it is
+ * not as put() made it. */
 static int
 get(struct pair *p, uint8_t byte)
 {
@@ -190,13 +191,14 @@ sequence_wraps_around(void **state)
 static void
 slot_of_a_wrong_lap_breaks_the_rules(void **state)
 {
-	static const int32_t wrong[] = { 2, -1, 1000, (int32_t)SLOTS, -2 * (int32_t)SLOTS };
+	static const int32_t wrong[] = {2, -1, 1000, (int32_t)SLOTS, -2 * (int32_t)SLOTS};
 	struct pair *p = *state;
 	uint64_t ctrl = 0;
 	uint32_t i;
 
 	for (i = 0; i < RTE_DIM(wrong); i++) {
-		atomic_store(&p->rx.slots[0].ctrl, vrb_ring_ctrl(1 + wrong[i], 60, 0, VRB_RING_KIND_INLINE));
+		atomic_store(&p->rx.slots[0].ctrl,
+			vrb_ring_ctrl(1 + wrong[i], 60, 0, VRB_RING_KIND_INLINE));
 		assert_int_equal(vrb_ring_rx_peek(&p->rx, 0, &ctrl), -EPROTO);
 	}
 	atomic_store(&p->rx.slots[0].ctrl, 1);
@@ -343,7 +345,8 @@ consume_asleep(struct pair *p, bool bitmap)
 		if (i == FRAMES)
 			break;
 		vrb_bell_set(&page, VRB_BELL_SLEEPING);
-		if (bitmap ? atomic_load(&page.pending[0]) != 0 : vrb_ring_rx_peek(&p->rx, 0, &ctrl) != 0) {
+		if (bitmap ? atomic_load(&page.pending[0]) != 0
+			   : vrb_ring_rx_peek(&p->rx, 0, &ctrl) != 0) {
 			if ((vrb_bell_clear(&page, VRB_BELL_SLEEPING) & VRB_BELL_SLEEPING) == 0)
 				taken++;
 			continue;

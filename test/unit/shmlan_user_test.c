@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_shmlan: a segment belongs to one user. Needs root, to become somebody else: with more arguments the program
- * runs as nobody. Without root the tests are skipped.
+ * net_shmlan: a segment belongs to one user. Needs root, to become somebody else: with more
+ * arguments the program runs as nobody. Without root the tests are skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,9 +56,9 @@ nobody_join(const char *dir, const char *segment)
 static int
 nobody_connect(const char *path)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 	char c;
 
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
@@ -191,13 +191,15 @@ main(int argc, char **argv)
 		cmocka_unit_test_teardown(second_user_cannot_join, close_ports),
 		cmocka_unit_test_teardown(second_user_cannot_reach_a_member, close_ports),
 		cmocka_unit_test_teardown(root_does_not_join_another_users_segment, close_ports),
-		cmocka_unit_test_teardown(runtime_directory_of_another_user_is_not_used, close_ports),
+		cmocka_unit_test_teardown(
+			runtime_directory_of_another_user_is_not_used, close_ports),
 	};
 
 	if (argc == 4) {
 		if (become_nobody() != 0)
 			return ODD;
-		return strcmp(argv[1], "join") == 0 ? nobody_join(argv[2], argv[3]) : nobody_connect(argv[2]);
+		return strcmp(argv[1], "join") == 0 ? nobody_join(argv[2], argv[3])
+						    : nobody_connect(argv[2]);
 	}
 	su_eal_init();
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,8 +96,9 @@ void
 su_eal_init(void)
 {
 	char prefix[64];
-	char *argv[] = { (char *)"shmlan-test", (char *)"--no-huge", (char *)"--no-shconf", (char *)"--no-pci",
-		(char *)"-m", (char *)"128", (char *)"--lcores=0@0", (char *)"--no-telemetry", prefix, NULL };
+	char *argv[] = {(char *)"shmlan-test", (char *)"--no-huge", (char *)"--no-shconf",
+		(char *)"--no-pci", (char *)"-m", (char *)"128", (char *)"--lcores=0@0",
+		(char *)"--no-telemetry", prefix, NULL};
 
 	snprintf(prefix, sizeof(prefix), "--file-prefix=shmlan-test-%d", getpid());
 	if (rte_eal_init(9, argv) < 0) {
@@ -113,8 +114,8 @@ struct rte_mempool *
 su_pool(void)
 {
 	if (pool == NULL)
-		pool = rte_pktmbuf_pool_create("su", SU_POOL_SIZE, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
-			SOCKET_ID_ANY);
+		pool = rte_pktmbuf_pool_create(
+			"su", SU_POOL_SIZE, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	if (pool == NULL)
 		abort();
 	return pool;
@@ -128,8 +129,8 @@ su_probe(unsigned int n, const char *segment, const char *more)
 	int rc;
 
 	snprintf(name, sizeof(name), "net_shmlan%u", n);
-	snprintf(args, sizeof(args), "segment=%s,dir=%s%s%s", segment, su_dir(), more == NULL ? "" : ",",
-		more == NULL ? "" : more);
+	snprintf(args, sizeof(args), "segment=%s,dir=%s%s%s", segment, su_dir(),
+		more == NULL ? "" : ",", more == NULL ? "" : more);
 	rc = rte_vdev_init(name, args);
 	if (rc != 0)
 		return rc;
@@ -140,9 +141,10 @@ su_probe(unsigned int n, const char *segment, const char *more)
 void
 su_start(uint16_t port)
 {
-	struct rte_eth_conf conf = { .rxmode = { .mtu = VRB_SHMLAN_MTU_MAX,
-						.offloads = RTE_ETH_RX_OFFLOAD_SCATTER },
-		.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS, .intr_conf = { .lsc = 1, .rxq = 1 } };
+	struct rte_eth_conf conf = {
+		.rxmode = {.mtu = VRB_SHMLAN_MTU_MAX, .offloads = RTE_ETH_RX_OFFLOAD_SCATTER},
+		.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
+		.intr_conf = {.lsc = 1, .rxq = 1}};
 
 	assert_int_equal(rte_eth_dev_configure(port, 1, 1, &conf), 0);
 	assert_int_equal(rte_eth_rx_queue_setup(port, 0, 0, SOCKET_ID_ANY, NULL, su_pool()), 0);
@@ -177,7 +179,7 @@ su_close_all(void)
 {
 	uint16_t port;
 
-	RTE_ETH_FOREACH_DEV(port)
+	RTE_ETH_FOREACH_DEV (port)
 		su_close(port);
 }
 
@@ -227,10 +229,11 @@ fill(uint8_t *p, uint32_t off, uint32_t n, uint32_t seq, const uint8_t *hdr)
 }
 
 struct rte_mbuf *
-su_frame(const struct rte_ether_addr *dst, uint16_t from, uint32_t len, uint32_t seq, unsigned int segs)
+su_frame(const struct rte_ether_addr *dst, uint16_t from, uint32_t len, uint32_t seq,
+	unsigned int segs)
 {
 	struct rte_mbuf *head = NULL, *last = NULL;
-	struct rte_ether_hdr hdr = { .ether_type = 0xb588 };
+	struct rte_ether_hdr hdr = {.ether_type = 0xb588};
 	uint32_t off = 0;
 
 	hdr.dst_addr = *dst;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Helpers of the net_shmlan tests: an EAL without huge pages, ports on a segment of the test's own, frames with a
- * sequence number and a checksum.
+ * Helpers of the net_shmlan tests: an EAL without huge pages, ports on a segment of the test's own,
+ * frames with a sequence number and a checksum.
  */
 #ifndef SHMLAN_UTIL_H
 #define SHMLAN_UTIL_H
@@ -22,7 +22,8 @@
 /** Starts the EAL; the arguments of the program are not used. Ends the process when that fails. */
 void su_eal_init(void);
 
-/** Makes the directory that the tests' segments live in; it is removed at exit of the process that made it. */
+/** Makes the directory that the tests' segments live in; it is removed at exit of the process that
+ * made it. */
 const char *su_dir(void);
 
 /** Uses a directory that another process has made with su_dir(). */
@@ -34,7 +35,8 @@ unsigned int su_dir_entries(const char *segment);
 /** The mempool of all ports, 2 KiB of data a mbuf. */
 struct rte_mempool *su_pool(void);
 
-/** Probes net_shmlan<n> with "segment=<segment>,dir=<su_dir>" and @p more. Returns the port id or -errno. */
+/** Probes net_shmlan<n> with "segment=<segment>,dir=<su_dir>" and @p more. Returns the port id or
+ * -errno. */
 int su_probe(unsigned int n, const char *segment, const char *more);
 
 /** Configures and starts a probed port, with the largest MTU. */
@@ -56,16 +58,18 @@ struct rte_ether_addr su_mac(uint16_t port);
 void su_wait_link(uint16_t port, bool up);
 
 /**
- * A frame of @p len bytes (from SU_HDR on) for @p dst, whose payload is a function of @p seq: the sequence number, then
- * bytes that follow from it, as far as they fit. @p segs: in how many segments.
+ * A frame of @p len bytes (from SU_HDR on) for @p dst, whose payload is a function of @p seq: the
+ * sequence number, then bytes that follow from it, as far as they fit. @p segs: in how many
+ * segments.
  */
-struct rte_mbuf *su_frame(const struct rte_ether_addr *dst, uint16_t from, uint32_t len, uint32_t seq,
-	unsigned int segs);
+struct rte_mbuf *su_frame(const struct rte_ether_addr *dst, uint16_t from, uint32_t len,
+	uint32_t seq, unsigned int segs);
 
 /** True if the frame is the one that su_frame() made with this @p len and @p seq. */
 bool su_frame_is(const struct rte_mbuf *m, uint32_t len, uint32_t seq);
 
-/** The sequence number of a frame of at least SU_HDR + 4 bytes, after its whole content was checked. */
+/** The sequence number of a frame of at least SU_HDR + 4 bytes, after its whole content was
+ * checked. */
 uint32_t su_frame_seq(const struct rte_mbuf *m);
 
 /** Receives exactly @p n frames, waiting up to a second; returns how many came. */

@@ -3,24 +3,27 @@
  * @file
  * net_shmlan: what a user of the port may rely on beyond ethdev.
  *
- * The port is a DPDK virtual device, `net_shmlan0,segment=NAME,...`; doc/guides/shmlan.rst lists its arguments. It has
- * one Rx and one Tx queue. rx_burst() and tx_burst() may be called by different threads at a
- * time, as ethdev allows, but each of them only by one, and neither while the port is stopped.
+ * The port is a DPDK virtual device, `net_shmlan0,segment=NAME,...`; doc/guides/shmlan.rst lists
+ * its arguments. It has one Rx and one Tx queue. rx_burst() and tx_burst() may be called by
+ * different threads at a time, as ethdev allows, but each of them only by one, and neither while
+ * the port is stopped.
  *
  * Sleeping until a frame comes:
  * @code
- *   fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port, 0);      // an eventfd
- *   rte_eth_dev_rx_intr_enable(port, 0);                 // by the thread that receives
- *   poll(fd);                                            // returns at once if a frame is there already
- *   rte_eth_dev_rx_intr_disable(port, 0);                // also empties the eventfd
- *   rte_eth_rx_burst(...)
+ *   fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port, 0); // an eventfd
+ *   rte_eth_dev_rx_intr_enable(port, 0);            // by the thread that receives
+ *   poll(fd);                                       // returns at once if a frame is there
+ *   rte_eth_dev_rx_intr_disable(port, 0);           // also empties the eventfd
+ *   rte_eth_rx_burst(...);
  * @endcode
- * rx_intr_enable() looks at the rings after it has announced the sleep, and makes the eventfd readable itself when something is
- * there, so no check between it and poll() is needed; rte_eth_rx_queue_count() is there for
- * those who want one. The eventfd also becomes readable when a member connects or disappears. A wake-up without a frame is possible.
+ * rx_intr_enable() looks at the rings after it has announced the sleep, and makes the eventfd
+ * readable itself when something is there, so no check between it and poll() is needed;
+ * rte_eth_rx_queue_count() is there for those who want one. The eventfd also becomes readable when
+ * a member connects or disappears. A wake-up without a frame is possible.
  *
- * The MTU of the port is VRB_SHMLAN_MTU_DEFAULT after probing. rte_eth_dev_configure() sets it to rxmode.mtu, and to 1500
- * when that is 0: whoever wants the default has to say so. Frames that are longer are dropped by the receiver.
+ * The MTU of the port is VRB_SHMLAN_MTU_DEFAULT after probing. rte_eth_dev_configure() sets it to
+ * rxmode.mtu, and to 1500 when that is 0: whoever wants the default has to say so. Frames that are
+ * longer are dropped by the receiver.
  */
 #ifndef VRB_SHMLAN_H
 #define VRB_SHMLAN_H
@@ -43,19 +46,20 @@
 #define VRB_SHMLAN_HDR_COPY 128
 
 /**
- * Name of the dynamic mbuf flag that travels with a frame: the sender left the frame's invariant CRC out.
- * The driver registers it when a port is probed; users look it up with rte_mbuf_dynflag_lookup(). On Tx the flag is
- * carried along, on Rx it is set in the first segment when the sender had set it.
+ * Name of the dynamic mbuf flag that travels with a frame: the sender left the frame's invariant
+ * CRC out. The driver registers it when a port is probed; users look it up with
+ * rte_mbuf_dynflag_lookup(). On Tx the flag is carried along, on Rx it is set in the first segment
+ * when the sender had set it.
  */
 #define VRB_SHMLAN_DYNFLAG_ICRC_OMITTED "verbena_icrc_omitted"
 
 /**
- * Tells whether the last tx_burst() of the calling thread met a frame whose memory has gone away (an external buffer
- * that is no longer mapped).
+ * Tells whether the last tx_burst() of the calling thread met a frame whose memory has gone away
+ * (an external buffer that is no longer mapped).
  *
- * tx_burst() drops such a frame, counts it (xstat tx_drop_fault) and returns at once with it as the last frame it took:
- * after `n = rte_eth_tx_burst(port, 0, pkts, nb)`, a true result says that `pkts[n - 1]` was that
- * frame. The frames before it are sent; those after it were not looked at.
+ * tx_burst() drops such a frame, counts it (xstat tx_drop_fault) and returns at once with it as the
+ * last frame it took: after `n = rte_eth_tx_burst(port, 0, pkts, nb)`, a true result says that
+ * `pkts[n - 1]` was that frame. The frames before it are sent; those after it were not looked at.
  */
 bool vrb_shmlan_tx_fault(void);
 

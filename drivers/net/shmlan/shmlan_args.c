@@ -21,13 +21,15 @@ bad(const char *key, const char *value, const char *rule)
 static int
 arg_segment(const char *key, const char *value, void *opaque)
 {
-	static const char ok[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	static const char ok[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 	struct shm_args *args = opaque;
 	size_t len = value == NULL ? 0 : strlen(value);
 
 	if (len == 0 || len > SHM_NAME_MAX || strspn(value, ok) != len || strcmp(value, ".") == 0 ||
 		strcmp(value, "..") == 0)
-		return bad(key, value, "a segment's name has 1 to 64 of the characters A-Z a-z 0-9 . _ -");
+		return bad(key, value,
+			"a segment's name has 1 to 64 of the characters A-Z a-z 0-9 . _ -");
 	memcpy(args->segment, value, len + 1);
 	return 0;
 }
@@ -77,7 +79,8 @@ arg_slots(const char *key, const char *value, void *opaque)
 {
 	struct shm_args *args = opaque;
 
-	if (number(value, &args->slots) != 0 || !vrb_ring_geometry_ok(args->slots, VRB_RING_DATA_MIN))
+	if (number(value, &args->slots) != 0 ||
+		!vrb_ring_geometry_ok(args->slots, VRB_RING_DATA_MIN))
 		return bad(key, value, "slots of a ring are a power of two from 32 to 8192");
 	return 0;
 }
@@ -90,7 +93,8 @@ arg_data(const char *key, const char *value, void *opaque)
 
 	if (number(value, &kib) != 0 || kib > VRB_RING_DATA_MAX >> 10 ||
 		!vrb_ring_geometry_ok(VRB_RING_SLOTS_MIN, kib << 10))
-		return bad(key, value, "KiB of a ring's data area are a power of two from 64 to 16384");
+		return bad(key, value,
+			"KiB of a ring's data area are a power of two from 64 to 16384");
 	args->data = kib << 10;
 	return 0;
 }
@@ -111,12 +115,12 @@ static const struct {
 	const char *key;
 	arg_handler_t handler;
 } arg_table[] = {
-	{ "segment", arg_segment },
-	{ "dir", arg_dir },
-	{ "mac", arg_mac },
-	{ "slots", arg_slots },
-	{ "data", arg_data },
-	{ "rx_zc", arg_zc },
+	{"segment", arg_segment},
+	{"dir", arg_dir},
+	{"mac", arg_mac},
+	{"slots", arg_slots},
+	{"data", arg_data},
+	{"rx_zc", arg_zc},
 };
 
 static int
@@ -137,11 +141,12 @@ parse_all(struct rte_kvargs *kv, struct shm_args *args)
 	return 0;
 }
 
-/* Parses @params of the device @dev. Returns 0, or -EINVAL after a log line that says what is wrong. */
+/* Parses @params of the device @dev. Returns 0, or -EINVAL after a log line that says what is
+ * wrong. */
 int
 vrb_shmlan_args_parse(const char *dev, const char *params, struct shm_args *args)
 {
-	const char *keys[RTE_DIM(arg_table) + 1] = { NULL };
+	const char *keys[RTE_DIM(arg_table) + 1] = {NULL};
 	struct rte_kvargs *kv;
 	unsigned int i;
 	int rc;
@@ -158,7 +163,8 @@ vrb_shmlan_args_parse(const char *dev, const char *params, struct shm_args *args
 	kv = rte_kvargs_parse(params, keys);
 	if (kv == NULL) {
 		SHM_LOG(ERR,
-			"%s: cannot read the arguments \"%s\"; known are segment, dir, mac, slots, data and rx_zc",
+			"%s: cannot read the arguments \"%s\"; known are segment, dir, mac, slots, "
+			"data and rx_zc",
 			dev, params);
 		return -EINVAL;
 	}

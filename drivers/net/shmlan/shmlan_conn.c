@@ -2,11 +2,12 @@
 /*
  * net_shmlan: doorbells, and how rings change hands.
  *
- * The sender makes a ring in a sealed memfd and sends it over a new connection to the receiver's socket. It can
- * write frames at once: connecting and sending succeed before the receiver has noticed anything. The receiver
- * answers with its doorbell: the page that says whether it sleeps, and the eventfd that wakes it. Until that answer is there the
- * sender sends a byte over the connection in its place, which wakes the receiver's control thread. The connection stays open
- * for as long as the ring is in use: its end tells either side that the other one is gone.
+ * The sender makes a ring in a sealed memfd and sends it over a new connection to the receiver's
+ * socket. It can write frames at once: connecting and sending succeed before the receiver has
+ * noticed anything. The receiver answers with its doorbell: the page that says whether it sleeps,
+ * and the eventfd that wakes it. Until that answer is there the sender sends a byte over the
+ * connection in its place, which wakes the receiver's control thread. The connection stays open for
+ * as long as the ring is in use: its end tells either side that the other one is gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +54,8 @@ memfd_map(int fd, size_t len)
 	struct stat st;
 	void *map;
 
-	/* Without the seals the peer could shorten the file under us, and the next access would be SIGBUS. */
+	/* Without the seals the peer could shorten the file under us, and the next access would be
+	 * SIGBUS. */
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) < 0 || st.st_size != (off_t)len)
 		return NULL;
 	map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -127,9 +129,9 @@ vrb_shmlan_bell_wake(struct shm_bell *bell)
 int
 vrb_shmlan_msg_send(int sock, const struct shm_msg *msg, const int *fds, unsigned int nfds)
 {
-	char control[CMSG_SPACE(SHM_MSG_FDS * sizeof(int))] = { 0 };
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)msg, .iov_len = sizeof(*msg) };
-	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+	char control[CMSG_SPACE(SHM_MSG_FDS * sizeof(int))] = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)msg, .iov_len = sizeof(*msg)};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
 
 	if (nfds != 0) {
 		struct cmsghdr *cm;
@@ -148,16 +150,20 @@ vrb_shmlan_msg_send(int sock, const struct shm_msg *msg, const int *fds, unsigne
 }
 
 /*
- * Receives a message. Returns its length, 0 at the end of the connection, -EAGAIN when there is none, or another -errno.
- * @fds: the descriptors that came with it, -1 for those that did not; more than SHM_MSG_FDS are closed by the kernel.
+ * Receives a message. Returns its length, 0 at the end of the connection, -EAGAIN when there is
+ * none, or another -errno.
+ * @fds: the descriptors that came with it, -1 for those that did not; more than SHM_MSG_FDS are
+ * closed by the kernel.
  */
 int
 vrb_shmlan_msg_recv(int sock, struct shm_msg *msg, int *fds)
 {
 	char control[CMSG_SPACE(SHM_MSG_FDS * sizeof(int))];
-	struct iovec iov = { .iov_base = msg, .iov_len = sizeof(*msg) };
-	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-		.msg_controllen = sizeof(control) };
+	struct iovec iov = {.iov_base = msg, .iov_len = sizeof(*msg)};
+	struct msghdr mh = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
 	struct cmsghdr *cm;
 	unsigned int i;
 	ssize_t n;
@@ -193,12 +199,13 @@ vrb_shmlan_msg_close_fds(int *fds)
 int
 vrb_shmlan_conn_add(struct shm_port *port, struct shm_conn *conn)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = conn };
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = conn};
 
 	return epoll_ctl(port->epfd, EPOLL_CTL_ADD, conn->fd, &ev) < 0 ? -errno : 0;
 }
 
-/* Removes a connection from the set and closes it. Closing alone would not do: a child of fork(2) may have the descriptor too. */
+/* Removes a connection from the set and closes it. Closing alone would not do: a child of fork(2)
+ * may have the descriptor too. */
 void
 vrb_shmlan_conn_drop(struct shm_port *port, struct shm_conn *conn)
 {
@@ -215,9 +222,13 @@ vrb_shmlan_conn_drop(struct shm_port *port, struct shm_conn *conn)
 static int
 out_hand_over(struct shm_port *port, struct shm_out *out)
 {
-	struct shm_msg msg = { .magic = SHM_MSG_MAGIC, .type = SHM_MSG_RING, .slot = port->reg.slot,
-		.inc = port->reg.inc, .to = out->conn.inc, .nslots = port->args.slots,
-		.dsize = port->args.data };
+	struct shm_msg msg = {.magic = SHM_MSG_MAGIC,
+		.type = SHM_MSG_RING,
+		.slot = port->reg.slot,
+		.inc = port->reg.inc,
+		.to = out->conn.inc,
+		.nslots = port->args.slots,
+		.dsize = port->args.data};
 	int fd, rc;
 
 	out->maplen = vrb_ring_bytes(msg.nslots, msg.dsize);
@@ -233,8 +244,8 @@ out_hand_over(struct shm_port *port, struct shm_out *out)
 
 /*
  * Makes a ring to the member @inc in @slot. Nothing waits for the peer.
- * Returns 0; -EAGAIN when the peer has too many connections to accept; -ECONNREFUSED or -ENOENT when it is gone;
- * another -errno when we lack the means.
+ * Returns 0; -EAGAIN when the peer has too many connections to accept; -ECONNREFUSED or -ENOENT
+ * when it is gone; another -errno when we lack the means.
  */
 int
 vrb_shmlan_out_open(struct shm_port *port, unsigned int slot, uint64_t inc, struct shm_out **res)
@@ -347,14 +358,15 @@ in_init(struct shm_port *port, struct shm_in *in, const struct shm_msg *msg, int
 }
 
 /*
- * Takes a ring that a peer hands over in @msg on the connection @fd, which it takes over when it succeeds, and answers.
- * The Rx path finds it in port->in[].
+ * Takes a ring that a peer hands over in @msg on the connection @fd, which it takes over when it
+ * succeeds, and answers. The Rx path finds it in port->in[].
  */
 int
-vrb_shmlan_in_open(struct shm_port *port, int fd, const struct shm_msg *msg, int memfd, struct shm_in **res)
+vrb_shmlan_in_open(
+	struct shm_port *port, int fd, const struct shm_msg *msg, int memfd, struct shm_in **res)
 {
-	struct shm_msg answer = { .magic = SHM_MSG_MAGIC, .type = SHM_MSG_BELL };
-	int fds[2] = { port->bell->pagefd, port->bell->evfd };
+	struct shm_msg answer = {.magic = SHM_MSG_MAGIC, .type = SHM_MSG_BELL};
+	int fds[2] = {port->bell->pagefd, port->bell->evfd};
 	struct shm_in *in = calloc(1, sizeof(*in));
 	int rc;
 

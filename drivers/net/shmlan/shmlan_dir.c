@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_shmlan: the private directory of a segment, and who may talk to us.
+ * net_shmlan: the private directory of a segment, the sockets in it, and who may talk to us.
  *
- * A segment belongs to one user. Its directory is 0700 and ours, which is checked on the open directory, not on its
- * name; all further names are taken relative to that descriptor and without following symbolic links.
+ * A segment belongs to one user. Its directory is 0700 and ours, which is checked on the open
+ * directory, not on its name; all further names are taken relative to that descriptor and without
+ * following symbolic links.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "shmlan_private.h"
 
@@ -26,19 +28,22 @@ check_private(int fd, const char *path)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (st.st_uid != geteuid()) {
-		SHM_LOG(ERR, "%s belongs to user %u, not to us (%u): a segment is never shared between users",
+		SHM_LOG(ERR,
+			"%s belongs to user %u, not to us (%u): a segment is never shared between "
+			"users",
 			path, st.st_uid, geteuid());
 		return -EPERM;
 	}
 	if (st.st_mode & 077) {
-		SHM_LOG(ERR, "%s has mode %03o: it must be 0700, others must not read or enter it", path,
-			st.st_mode & 0777);
+		SHM_LOG(ERR, "%s has mode %03o: it must be 0700, others must not read or enter it",
+			path, st.st_mode & 0777);
 		return -EPERM;
 	}
 	return 0;
 }
 
-/* Opens the directory @name below @parent, made if missing, and checks it. Returns a descriptor or -errno. */
+/* Opens the directory @name below @parent, made if missing, and checks it. Returns a descriptor or
+ * -errno. */
 static int
 open_private(int parent, const char *name, const char *path)
 {
@@ -52,9 +57,11 @@ open_private(int parent, const char *name, const char *path)
 	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
 		rc = -errno;
-		if (rc != -ENOENT) /* removed by the last member that left: the caller tries again */
+		if (rc !=
+			-ENOENT) /* removed by the last member that left: the caller tries again */
 			SHM_LOG(ERR, "cannot open the directory %s: %s", path,
-				rc == -ELOOP || rc == -ENOTDIR ? "it is not a directory" : strerror(-rc));
+				rc == -ELOOP || rc == -ENOTDIR ? "it is not a directory"
+							       : strerror(-rc));
 		return rc;
 	}
 	rc = check_private(fd, path);
@@ -131,8 +138,9 @@ open_given(const char *dir, char *path, size_t len)
 }
 
 /*
- * Opens the segment's directory. Returns its descriptor, that of the directory above it in @basefd, and its name, for
- * messages, in @path; or -errno after a log line. -ENOENT: removed meanwhile, to be tried again.
+ * Opens the segment's directory. Returns its descriptor, that of the directory above it in @basefd,
+ * and its name, for messages, in @path; or -errno after a log line. -ENOENT: removed meanwhile, to
+ * be tried again.
  */
 int
 vrb_shmlan_opendir(const struct shm_args *args, int *basefd, char *path, size_t len)
@@ -167,4 +175,75 @@ vrb_shmlan_peer_is_us(int sock)
 		return true;
 	SHM_LOG(WARNING, "refused a connection of user %u (process %d)", cred.uid, cred.pid);
 	return false;
+}
+
+/* ---- sockets ---- */
+
+/* Name of the socket of a member. */
+void
+vrb_shmlan_sock_name(char *buf, size_t len, unsigned int slot, uint64_t inc)
+{
+	snprintf(buf, len, "m%u-%llx", slot, (unsigned long long)inc);
+}
+
+/* A socket address relative to @dirfd, so that a long path of the directory does not matter. */
+static int
+sock_addr(struct sockaddr_un *sa, int dirfd, unsigned int slot, uint64_t inc)
+{
+	char name[40];
+
+	memset(sa, 0, sizeof(*sa));
+	sa->sun_family = AF_UNIX;
+	vrb_shmlan_sock_name(name, sizeof(name), slot, inc);
+	if (snprintf(sa->sun_path, sizeof(sa->sun_path), "/proc/self/fd/%d/%s", dirfd, name) >=
+		(int)sizeof(sa->sun_path))
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+/* Opens the socket that makes us reachable: reg->listenfd. */
+int
+vrb_shmlan_reg_listen(struct shm_reg *reg)
+{
+	struct sockaddr_un sa;
+	int fd, rc;
+
+	rc = sock_addr(&sa, reg->dirfd, reg->slot, reg->inc);
+	if (rc != 0)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, SOMAXCONN) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	reg->listenfd = fd;
+	return 0;
+}
+
+/* Connects to a member, without waiting. Returns a socket or -errno; -ECONNREFUSED and -ENOENT: it
+ * is gone. */
+int
+vrb_shmlan_reg_connect(const struct shm_reg *reg, unsigned int slot, uint64_t inc)
+{
+	struct sockaddr_un sa;
+	int fd, rc;
+
+	rc = sock_addr(&sa, reg->dirfd, slot, inc);
+	if (rc != 0)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+		rc = -errno;
+	else if (!vrb_shmlan_peer_is_us(fd))
+		rc = -EPERM;
+	if (rc != 0) {
+		close(fd);
+		return rc;
+	}
+	return fd;
 }

@@ -67,12 +67,17 @@ shm_infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	info->speed_capa = RTE_ETH_LINK_SPEED_100G | RTE_ETH_LINK_SPEED_FIXED;
 	info->rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER;
 	info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-	/* The rings are made by the senders; the numbers of descriptors are those of one such ring. */
-	info->rx_desc_lim = (struct rte_eth_desc_lim){ .nb_max = VRB_RING_SLOTS_MAX, .nb_min = 1, .nb_align = 1 };
-	info->tx_desc_lim = (struct rte_eth_desc_lim){ .nb_max = VRB_RING_SLOTS_MAX, .nb_min = 1, .nb_align = 1,
-		.nb_seg_max = UINT16_MAX, .nb_mtu_seg_max = UINT16_MAX };
-	info->default_rxportconf = (struct rte_eth_dev_portconf){ .burst_size = 32, .nb_queues = 1,
-		.ring_size = port->args.slots };
+	/* The rings are made by the senders; the numbers of descriptors are those of one such ring.
+	 */
+	info->rx_desc_lim =
+		(struct rte_eth_desc_lim){.nb_max = VRB_RING_SLOTS_MAX, .nb_min = 1, .nb_align = 1};
+	info->tx_desc_lim = (struct rte_eth_desc_lim){.nb_max = VRB_RING_SLOTS_MAX,
+		.nb_min = 1,
+		.nb_align = 1,
+		.nb_seg_max = UINT16_MAX,
+		.nb_mtu_seg_max = UINT16_MAX};
+	info->default_rxportconf = (struct rte_eth_dev_portconf){
+		.burst_size = 32, .nb_queues = 1, .ring_size = port->args.slots};
 	info->default_txportconf = info->default_rxportconf;
 	return 0;
 }
@@ -88,15 +93,15 @@ shm_rx_queue_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsi
 	RTE_SET_USED(socket);
 	RTE_SET_USED(conf);
 	if (size < RTE_PKTMBUF_HEADROOM + VRB_SHMLAN_HDR_COPY) {
-		SHM_LOG(ERR, "port %u: mbufs of %u bytes are too small, at least %u are needed", port->port_id,
-			size, RTE_PKTMBUF_HEADROOM + VRB_SHMLAN_HDR_COPY);
+		SHM_LOG(ERR, "port %u: mbufs of %u bytes are too small, at least %u are needed",
+			port->port_id, size, RTE_PKTMBUF_HEADROOM + VRB_SHMLAN_HDR_COPY);
 		return -EINVAL;
 	}
 	port->rx.pool = pool;
 	port->rx.room = size - RTE_PKTMBUF_HEADROOM;
 	/* Mbufs whose buffer is pinned cannot be attached to another one. */
 	port->rx.zc = port->args.rx_zc &&
-		(rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF) == 0;
+		      (rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF) == 0;
 	dev->data->rx_queues[queue] = &port->rx;
 	return 0;
 }
@@ -166,7 +171,8 @@ shm_start(struct rte_eth_dev *dev)
 	if (port->pid != getpid())
 		return -EPERM;
 	/* As other drivers do: chains are made when they are needed, asked for or not. */
-	dev->data->scattered_rx = port->rx.zc || dev->data->mtu + SHM_HDR_LEN > port->rx.room ||
+	dev->data->scattered_rx =
+		port->rx.zc || dev->data->mtu + SHM_HDR_LEN > port->rx.room ||
 		(dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
 	pthread_mutex_lock(&port->lock);
 	vrb_shmlan_rx_discard(port);
@@ -182,7 +188,8 @@ shm_start(struct rte_eth_dev *dev)
 	}
 	dev->data->rx_queue_state[0] = RTE_ETH_QUEUE_STATE_STARTED;
 	dev->data->tx_queue_state[0] = RTE_ETH_QUEUE_STATE_STARTED;
-	/* The control thread tells the link's state: an event must not come out of rte_eth_dev_start(). */
+	/* The control thread tells the link's state: an event must not come out of
+	 * rte_eth_dev_start(). */
 	vrb_shmlan_ctl_kick(port);
 	return 0;
 }
@@ -191,7 +198,7 @@ static int
 shm_stop(struct rte_eth_dev *dev)
 {
 	struct shm_port *port = shm_port_of(dev);
-	struct rte_eth_link link = { .link_status = RTE_ETH_LINK_DOWN };
+	struct rte_eth_link link = {.link_status = RTE_ETH_LINK_DOWN};
 
 	if (port->pid != getpid())
 		return -EPERM;
@@ -208,8 +215,9 @@ static int
 shm_link_update(struct rte_eth_dev *dev, int wait)
 {
 	struct shm_port *port = shm_port_of(dev);
-	struct rte_eth_link link = { .link_speed = RTE_ETH_SPEED_NUM_100G,
-		.link_duplex = RTE_ETH_LINK_FULL_DUPLEX, .link_autoneg = RTE_ETH_LINK_FIXED };
+	struct rte_eth_link link = {.link_speed = RTE_ETH_SPEED_NUM_100G,
+		.link_duplex = RTE_ETH_LINK_FULL_DUPLEX,
+		.link_autoneg = RTE_ETH_LINK_FIXED};
 
 	RTE_SET_USED(wait);
 	link.link_status = port->started && vrb_shmlan_reg_others_up(&port->reg) != 0;
@@ -224,7 +232,8 @@ shm_set_promisc(struct rte_eth_dev *dev, bool on)
 	struct shm_port *port = shm_port_of(dev);
 	int rc;
 
-	rc = vrb_shmlan_reg_set_flags(&port->reg, on ? SHM_ENTRY_PROMISC : 0, on ? 0 : SHM_ENTRY_PROMISC);
+	rc = vrb_shmlan_reg_set_flags(
+		&port->reg, on ? SHM_ENTRY_PROMISC : 0, on ? 0 : SHM_ENTRY_PROMISC);
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&port->lock);
@@ -280,7 +289,8 @@ shm_mac_set(struct rte_eth_dev *dev, struct rte_ether_addr *mac)
 	rc = vrb_shmlan_reg_set_mac(&port->reg, mac);
 	if (rc == -EADDRINUSE) {
 		rte_ether_format_addr(text, sizeof(text), mac);
-		SHM_LOG(ERR, "port %u: the address %s is in use by another living member of segment %s",
+		SHM_LOG(ERR,
+			"port %u: the address %s is in use by another living member of segment %s",
 			port->port_id, text, port->reg.path);
 	}
 	if (rc != 0)
@@ -300,7 +310,9 @@ shm_mc_list(struct rte_eth_dev *dev, struct rte_ether_addr *list, uint32_t n)
 	uint32_t i;
 
 	if (n > VRB_SHMLAN_MC_MAX) {
-		SHM_LOG(ERR, "port %u: %u multicast addresses, at most %u are possible; use allmulticast",
+		SHM_LOG(ERR,
+			"port %u: %u multicast addresses, at most %u are possible; use "
+			"allmulticast",
 			port->port_id, n, VRB_SHMLAN_MC_MAX);
 		return -ENOSPC;
 	}
@@ -327,9 +339,9 @@ shm_intr_enable(struct rte_eth_dev *dev, uint16_t queue)
 
 	RTE_SET_USED(queue);
 	vrb_bell_set(port->bell->page, VRB_BELL_SLEEPING);
-	/* A frame that was written before its sender could see the flag, or a change nobody will announce again. */
-	if (vrb_shmlan_rx_count(&port->rx) != 0 ||
-		atomic_load_explicit(&port->rx.change, memory_order_acquire) != 0)
+	/* A frame that was written before its sender could see the flag, or a change nobody will
+	 * announce again. */
+	if (vrb_shmlan_rx_any(&port->rx))
 		vrb_shmlan_bell_wake(port->bell);
 	return 0;
 }
@@ -341,7 +353,8 @@ shm_intr_disable(struct rte_eth_dev *dev, uint16_t queue)
 	uint64_t n;
 
 	RTE_SET_USED(queue);
-	/* Somebody who has cleared the flag may be about to write: that wakes the next sleep for nothing, which is allowed. */
+	/* Somebody who has cleared the flag may be about to write: that wakes the next sleep for
+	 * nothing, which is allowed. */
 	if ((vrb_bell_clear(port->bell->page, VRB_BELL_SLEEPING) & VRB_BELL_SLEEPING) == 0 &&
 		read(port->bell->evfd, &n, sizeof(n)) < 0)
 		return 0;
@@ -358,8 +371,9 @@ rx_intr_open(struct shm_port *port)
 		return -ENOMEM;
 	port->rx_intr = h;
 	if (rte_intr_vec_list_alloc(h, NULL, 1) != 0 || rte_intr_vec_list_index_set(h, 0, 0) != 0 ||
-		rte_intr_efds_index_set(h, 0, port->bell->evfd) != 0 || rte_intr_nb_efd_set(h, 1) != 0 ||
-		rte_intr_max_intr_set(h, 2) != 0 || rte_intr_type_set(h, RTE_INTR_HANDLE_VDEV) != 0 ||
+		rte_intr_efds_index_set(h, 0, port->bell->evfd) != 0 ||
+		rte_intr_nb_efd_set(h, 1) != 0 || rte_intr_max_intr_set(h, 2) != 0 ||
+		rte_intr_type_set(h, RTE_INTR_HANDLE_VDEV) != 0 ||
 		rte_intr_efd_counter_size_set(h, sizeof(uint64_t)) != 0)
 		return -ENOMEM;
 	port->dev->intr_handle = h;
@@ -371,6 +385,7 @@ rx_intr_open(struct shm_port *port)
 static void
 port_free(struct shm_port *port)
 {
+	vrb_shmlan_fork_remove(port);
 	if (port->rx_intr != NULL) {
 		port->dev->intr_handle = NULL;
 		rte_intr_vec_list_free(port->rx_intr);
@@ -378,8 +393,19 @@ port_free(struct shm_port *port)
 	}
 	if (port->bell != NULL)
 		vrb_shmlan_bell_put(port->bell);
+	pthread_mutex_destroy(&port->reg.lock);
 	pthread_mutex_destroy(&port->lock);
 	free(port);
+}
+
+/* First out of the registry, then hang up: so peers see that we have left, and do not look for the
+ * dead. */
+static void
+port_leave(struct shm_port *port)
+{
+	vrb_shmlan_link_detach(port);
+	vrb_shmlan_reg_leave(&port->reg);
+	vrb_shmlan_link_close(port);
 }
 
 static int
@@ -392,10 +418,7 @@ shm_close(struct rte_eth_dev *dev)
 	/* A child of fork(2) has nothing to close: what it sees is its parent's. */
 	if (port->pid != getpid())
 		return -EPERM;
-	vrb_shmlan_fork_remove(port);
-	/* First out of the registry, then hang up: so peers see that we have left and not died. */
-	vrb_shmlan_link_close(port);
-	vrb_shmlan_reg_leave(&port->reg);
+	port_leave(port);
 	*(struct shm_port **)dev->data->dev_private = NULL;
 	dev->data->mac_addrs = NULL; /* part of the port */
 	port_free(port);
@@ -453,6 +476,8 @@ port_create(struct rte_eth_dev *dev, const struct shm_args *args, struct shm_por
 	port->rx.port = port->tx.port = port;
 	flag = rte_mbuf_dynflag_lookup(VRB_SHMLAN_DYNFLAG_ICRC_OMITTED, NULL);
 	port->rx.dynflag = port->tx.dynflag = RTE_BIT64(flag);
+	vrb_shmlan_reg_init(&port->reg);
+	vrb_shmlan_fork_add(port);
 
 	port->bell = vrb_shmlan_bell_create();
 	rc = port->bell == NULL ? -ENOMEM : rx_intr_open(port);
@@ -469,8 +494,7 @@ port_create(struct rte_eth_dev *dev, const struct shm_args *args, struct shm_por
 	port->rx.change = port->tx.change = SHM_CHANGE_RINGS;
 	rc = vrb_shmlan_link_open(port);
 	if (rc != 0) {
-		vrb_shmlan_link_close(port);
-		vrb_shmlan_reg_leave(&port->reg);
+		port_leave(port);
 		port_free(port);
 		return rc;
 	}
@@ -498,7 +522,7 @@ dev_fill(struct rte_eth_dev *dev, struct shm_port *port)
 static int
 dynflag_register(void)
 {
-	static const struct rte_mbuf_dynflag flag = { .name = VRB_SHMLAN_DYNFLAG_ICRC_OMITTED };
+	static const struct rte_mbuf_dynflag flag = {.name = VRB_SHMLAN_DYNFLAG_ICRC_OMITTED};
 
 	return rte_mbuf_dynflag_register(&flag) < 0 ? -rte_errno : 0;
 }
@@ -513,8 +537,11 @@ shm_probe(struct rte_vdev_device *vdev)
 	int rc;
 
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-		SHM_LOG(ERR, "%s: not available in a secondary process; let it join the segment with a port of "
-			"its own", name);
+		SHM_LOG(ERR,
+			"%s: not available in a secondary process; let it join the segment with a "
+			"port of "
+			"its own",
+			name);
 		return -ENOTSUP;
 	}
 	rc = vrb_shmlan_args_parse(name, rte_vdev_device_args(vdev), &args);
@@ -533,7 +560,6 @@ shm_probe(struct rte_vdev_device *vdev)
 		return rc;
 	}
 	dev_fill(dev, port);
-	vrb_shmlan_fork_add(port);
 	rte_eth_dev_probing_finish(dev);
 	return 0;
 }
@@ -556,5 +582,5 @@ static struct rte_vdev_driver shm_driver = {
 };
 
 RTE_PMD_REGISTER_VDEV(net_shmlan, shm_driver);
-RTE_PMD_REGISTER_PARAM_STRING(net_shmlan,
-	"segment=<name> dir=<path> mac=<addr> slots=<n> data=<KiB> rx_zc=<0|1>");
+RTE_PMD_REGISTER_PARAM_STRING(
+	net_shmlan, "segment=<name> dir=<path> mac=<addr> slots=<n> data=<KiB> rx_zc=<0|1>");

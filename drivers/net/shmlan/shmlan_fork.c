@@ -2,10 +2,11 @@
 /*
  * net_shmlan: fork(2).
  *
- * A child has copies of all descriptors until it calls exec(2), and may outlive its parent: then connections would not
- * end and locks would not be released when the parent dies, and its peers would take it for alive. So the child closes
- * them at once. Its ports are marked, and neither send nor receive: the rings are its parent's, and each has one producer and one
- * consumer. All changes of descriptors happen with port->lock, which is held across the fork.
+ * A child has copies of all descriptors until it calls exec(2), and may outlive its parent: then
+ * connections would not end and locks would not be released when the parent dies, and its peers
+ * would take it for alive. So the child closes them at once. Its ports are marked, and neither send
+ * nor receive: the rings are its parent's, and each has one producer and one consumer. All changes
+ * of descriptors happen with port->lock, which is held across the fork.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ before(void)
 	struct shm_port *port;
 
 	pthread_mutex_lock(&ports_lock);
-	LIST_FOREACH(port, &ports, next) {
+	LIST_FOREACH (port, &ports, next) {
 		pthread_mutex_lock(&port->lock);
 		pthread_mutex_lock(&port->reg.lock);
 	}
@@ -33,7 +34,7 @@ after(void)
 {
 	struct shm_port *port;
 
-	LIST_FOREACH(port, &ports, next) {
+	LIST_FOREACH (port, &ports, next) {
 		pthread_mutex_unlock(&port->reg.lock);
 		pthread_mutex_unlock(&port->lock);
 	}
@@ -54,7 +55,7 @@ close_conns(struct shm_port *port)
 	struct shm_conn *conn;
 	unsigned int i;
 
-	LIST_FOREACH(conn, &port->conns, next)
+	LIST_FOREACH (conn, &port->conns, next)
 		close_fd(&conn->fd);
 	for (i = 0; i < VRB_BELL_RINGS; i++) {
 		if (port->in[i] != NULL)
@@ -74,15 +75,17 @@ child(void)
 {
 	struct shm_port *port;
 
-	LIST_FOREACH(port, &ports, next) {
+	LIST_FOREACH (port, &ports, next) {
 		atomic_store_explicit(&port->rx.change, SHM_CHANGE_FORKED, memory_order_relaxed);
 		atomic_store_explicit(&port->tx.change, SHM_CHANGE_FORKED, memory_order_relaxed);
 		close_conns(port);
 		close_fd(&port->epfd);
 		close_fd(&port->ctl.fd);
 		close_fd(&port->timer.fd);
-		close_fd(&port->bell->pagefd);
-		close_fd(&port->bell->evfd);
+		if (port->bell != NULL) {
+			close_fd(&port->bell->pagefd);
+			close_fd(&port->bell->evfd);
+		}
 		close_fd(&port->reg.listenfd);
 		close_fd(&port->reg.fd);
 		close_fd(&port->reg.dirfd);

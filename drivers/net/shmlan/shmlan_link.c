@@ -2,12 +2,14 @@
 /*
  * net_shmlan: the control side of a port, in EAL's interrupt thread.
  *
- * Everything that happens to a port arrives at one epoll set, whose descriptor is registered with EAL: peers that connect,
- * rings that they hand over, connections that end, pokes after a change of the registry.
+ * Everything that happens to a port arrives at one epoll set, whose descriptor is registered with
+ * EAL: peers that connect, rings that they hand over, connections that end, pokes after a change of
+ * the registry.
  *
- * Who notices a death: everybody who has a ring from or to the dead member, and the member before it in the order of
- * slots, which keeps a watch on it for just that. Who notices removes the dead from the registry and pokes all others.
- * A watcher that dies in the middle of this is watched itself, and who comes after it looks at all members, not only at one.
+ * Who notices a death: everybody who has a ring from or to the dead member, and the member before
+ * it in the order of slots, which keeps a watch on it for just that. Who notices removes the dead
+ * from the registry and pokes all others. A watcher that dies in the middle of this is watched
+ * itself, and who comes after it looks at all members, not only at one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,26 +25,29 @@
 
 #include "shmlan_conn.h"
 
-#define EVENTS 32	/* handled with the lock held once */
-#define SCAN_TRIES 12	/* after 1, 2, 4 ... ms: some 4 seconds */
+#define EVENTS 32 /* handled with the lock held once */
+#define SCAN_TRIES 12 /* after 1, 2, 4 ... ms: some 4 seconds */
 #define BUSY_PAUSE_MS 10
 
 static void
 timer_arm(struct shm_port *port, unsigned int ms)
 {
-	struct itimerspec its = { .it_value = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L } };
+	struct itimerspec its = {
+		.it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}};
 
 	timerfd_settime(port->timer.fd, 0, &its, NULL);
 }
 
-/* Tells the data path that there is something to take over. Release: what was changed before is visible. */
+/* Tells the data path that there is something to take over. Release: what was changed before is
+ * visible. */
 static void
 change(_Atomic uint32_t *word)
 {
 	atomic_fetch_or_explicit(word, SHM_CHANGE_RINGS, memory_order_release);
 }
 
-/* A connection to another member has ended: it is dead, unless it has left or just does not want us. */
+/* A connection to another member has ended: it is dead, unless it has left or just does not want
+ * us. */
 static void
 peer_gone(struct shm_port *port, const struct shm_conn *conn)
 {
@@ -63,18 +68,19 @@ conn_free(struct shm_port *port, struct shm_conn *conn)
 	free(conn);
 }
 
-/* The first message of a ring's sender. The connection changes hands: from @conn to the new ring. */
+/* The first message of a ring's sender. The connection changes hands: from @conn to the new ring.
+ */
 static void
 on_ring(struct shm_port *port, struct shm_conn *conn, const struct shm_msg *msg, int memfd)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP };
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP};
 	struct shm_in *in;
 	int rc;
 
 	rc = vrb_shmlan_in_open(port, conn->fd, msg, memfd, &in);
 	if (rc != 0) {
-		SHM_LOG(WARNING, "port %u: refused the ring of member %u: %s", port->port_id, msg->slot,
-			strerror(-rc));
+		SHM_LOG(WARNING, "port %u: refused the ring of member %u: %s", port->port_id,
+			msg->slot, strerror(-rc));
 		conn_free(port, conn);
 		return;
 	}
@@ -133,8 +139,11 @@ on_listen(struct shm_port *port)
 			on_new(port, conn);
 	}
 	if (errno == EMFILE || errno == ENFILE) {
-		/* The set reports the socket again and again: one line a second, and time for others. */
-		SHM_LOG(ERR, "port %u: too many open files to accept a peer; raise the limit (ulimit -n)",
+		/* The set reports the socket again and again: one line a second, and time for
+		 * others. */
+		SHM_LOG(ERR,
+			"port %u: too many open files to accept a peer; raise the limit (ulimit "
+			"-n)",
 			port->port_id);
 		epoll_ctl(port->epfd, EPOLL_CTL_DEL, port->listen.fd, NULL);
 		timer_arm(port, 1000);
@@ -282,8 +291,10 @@ scan(struct shm_port *port)
 static void
 watch(struct shm_port *port)
 {
-	struct shm_msg msg = { .magic = SHM_MSG_MAGIC, .type = SHM_MSG_WATCH, .slot = port->reg.slot,
-		.inc = port->reg.inc };
+	struct shm_msg msg = {.magic = SHM_MSG_MAGIC,
+		.type = SHM_MSG_WATCH,
+		.slot = port->reg.slot,
+		.inc = port->reg.inc};
 	struct shm_conn *w = &port->watch;
 	unsigned int slot;
 
@@ -297,7 +308,8 @@ watch(struct shm_port *port)
 	w->slot = slot;
 	w->inc = msg.to;
 	w->fd = vrb_shmlan_reg_connect(&port->reg, slot, msg.to);
-	if (w->fd >= 0 && vrb_shmlan_msg_send(w->fd, &msg, NULL, 0) == 0 && vrb_shmlan_conn_add(port, w) == 0)
+	if (w->fd >= 0 && vrb_shmlan_msg_send(w->fd, &msg, NULL, 0) == 0 &&
+		vrb_shmlan_conn_add(port, w) == 0)
 		return;
 	/* It dies just now, or we lack descriptors: once more, when the scan comes round. */
 	vrb_shmlan_conn_drop(port, w);
@@ -307,19 +319,21 @@ watch(struct shm_port *port)
 	}
 }
 
-/* Brings the link's state up to date and tells the application when it has changed. Without the lock. */
+/* Brings the link's state up to date and tells the application when it has changed. Without the
+ * lock. */
 void
 vrb_shmlan_link_state(struct shm_port *port)
 {
-	struct rte_eth_link link = { .link_speed = RTE_ETH_SPEED_NUM_100G, .link_duplex = RTE_ETH_LINK_FULL_DUPLEX,
-		.link_autoneg = RTE_ETH_LINK_FIXED };
+	struct rte_eth_link link = {.link_speed = RTE_ETH_SPEED_NUM_100G,
+		.link_duplex = RTE_ETH_LINK_FULL_DUPLEX,
+		.link_autoneg = RTE_ETH_LINK_FIXED};
 	bool tell;
 
 	pthread_mutex_lock(&port->lock);
 	link.link_status = port->started && vrb_shmlan_reg_others_up(&port->reg) != 0;
 	rte_eth_linkstatus_set(port->dev, &link);
 	tell = port->started && port->link_told != link.link_status &&
-		port->dev->data->dev_conf.intr_conf.lsc != 0;
+	       port->dev->data->dev_conf.intr_conf.lsc != 0;
 	port->link_told = link.link_status;
 	pthread_mutex_unlock(&port->lock);
 	/* Last, as the application may close the port in its callback. */
@@ -363,7 +377,7 @@ vrb_shmlan_ctl_kick(struct shm_port *port)
 static int
 epoll_open(struct shm_port *port)
 {
-	struct shm_conn *conn[] = { &port->listen, &port->ctl, &port->timer };
+	struct shm_conn *conn[] = {&port->listen, &port->ctl, &port->timer};
 	unsigned int i;
 	int rc;
 
@@ -387,7 +401,7 @@ epoll_open(struct shm_port *port)
 
 /*
  * Starts the control side of a port that has joined its segment. Returns 0, or -errno, and then
- * vrb_shmlan_link_close() has to be called as well.
+ * vrb_shmlan_link_detach() and _close() have to be called as well.
  */
 int
 vrb_shmlan_link_open(struct shm_port *port)
@@ -414,16 +428,17 @@ vrb_shmlan_link_open(struct shm_port *port)
 	return 0;
 }
 
-/* Stops the control thread's use of the port. */
-static void
-unregister(struct shm_port *port)
+/* Stops the control thread's use of the port. Precondition: the port is stopped. */
+void
+vrb_shmlan_link_detach(struct shm_port *port)
 {
 	int rc;
 
 	if (port->ctl_intr == NULL)
 		return;
 	if (rte_thread_is_intr()) {
-		/* In a callback. In one of ours, EAL removes it when we return, and link_state() touches nothing more. */
+		/* In a callback. In one of ours, EAL removes it when we return, and link_state()
+		 * touches nothing more. */
 		rc = rte_intr_callback_unregister(port->ctl_intr, control, port);
 		if (rc == -EAGAIN)
 			rte_intr_callback_unregister_pending(port->ctl_intr, control, port, NULL);
@@ -434,14 +449,13 @@ unregister(struct shm_port *port)
 	port->ctl_intr = NULL;
 }
 
-/* Ends all connections. The registry stays as it is. Precondition: the port is stopped. */
+/* Ends all connections. Precondition: vrb_shmlan_link_detach(). */
 void
 vrb_shmlan_link_close(struct shm_port *port)
 {
 	struct shm_conn *conn;
 	unsigned int i;
 
-	unregister(port);
 	pthread_mutex_lock(&port->lock);
 	while ((conn = LIST_FIRST(&port->conns)) != NULL)
 		conn_free(port, conn);

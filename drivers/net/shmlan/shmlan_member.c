@@ -2,13 +2,15 @@
 /*
  * net_shmlan: the registry of a segment's members.
  *
- * The file "members" in the segment's directory is mapped by all. Entries are changed under flock(2), which the kernel
- * releases when its holder dies, and read without it: an entry's state is one atomic word, and gen tells that
- * something has changed. Whether a member lives is not read from the file: each holds an open-file-description lock on
- * the byte of its slot for as long as it lives. The kernel releases that too, at kill -9, and a reused process id means nothing.
+ * The file "members" in the segment's directory is mapped by all. Entries are changed under
+ * flock(2), which the kernel releases when its holder dies, and read without it: an entry's state
+ * is one atomic word, and gen tells that something has changed. Whether a member lives is not read
+ * from the file: each holds an open-file-description lock on the byte of its slot for as long as it
+ * lives. The kernel releases that too, at kill -9, and a reused process id means nothing.
  *
- * Each member listens on a socket "m<slot>-<incarnation>" in the directory, so a name never means another member than
- * the one it was read for. Whoever changes the registry connects to all the others and hangs up, to make them look.
+ * Each member listens on a socket "m<slot>-<incarnation>" in the directory, so a name never means
+ * another member than the one it was read for. Whoever changes the registry connects to all the
+ * others and hangs up, to make them look.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,38 +22,16 @@
 #include <unistd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include "shmlan_private.h"
 
 #define REG_NAME "members"
 #define REG_MAGIC 0x31304e414c4d4853ull /* changes with the layout */
-#define LOCK_TRIES 500			/* times 10 ms */
+#define LOCK_TRIES 500 /* times 10 ms */
 
-static void
-sock_name(char *buf, size_t len, unsigned int slot, uint64_t inc)
-{
-	snprintf(buf, len, "m%u-%llx", slot, (unsigned long long)inc);
-}
-
-/* A socket address relative to @dirfd, so that a long path of the directory does not matter. */
-static int
-sock_addr(struct sockaddr_un *sa, int dirfd, unsigned int slot, uint64_t inc)
-{
-	char name[40];
-
-	memset(sa, 0, sizeof(*sa));
-	sa->sun_family = AF_UNIX;
-	sock_name(name, sizeof(name), slot, inc);
-	if (snprintf(sa->sun_path, sizeof(sa->sun_path), "/proc/self/fd/%d/%s", dirfd, name) >=
-		(int)sizeof(sa->sun_path))
-		return -ENAMETOOLONG;
-	return 0;
-}
-
-/* Takes the lock for changes, without waiting. reg->lock keeps threads that share the descriptor apart. */
+/* Takes the lock for changes, without waiting. reg->lock keeps threads that share the descriptor
+ * apart. */
 static int
 reg_trylock(struct shm_reg *reg)
 {
@@ -69,7 +49,7 @@ reg_trylock(struct shm_reg *reg)
 static int
 reg_lock(struct shm_reg *reg)
 {
-	struct timespec pause = { .tv_nsec = 10000000 };
+	struct timespec pause = {.tv_nsec = 10000000};
 	int i, rc;
 
 	for (i = 0; i < LOCK_TRIES; i++) {
@@ -99,7 +79,7 @@ reg_changed(struct shm_reg *reg)
 static int
 member_lock(int fd, unsigned int slot, int cmd, struct flock *fl)
 {
-	*fl = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };
+	*fl = (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
 	return fcntl(fd, cmd, fl) < 0 ? -errno : 0;
 }
 
@@ -119,7 +99,8 @@ entry_remove(struct shm_reg *reg, unsigned int slot)
 	struct shm_entry *e = &reg->file->entry[slot];
 	char name[40];
 
-	sock_name(name, sizeof(name), slot, atomic_load_explicit(&e->inc, memory_order_relaxed));
+	vrb_shmlan_sock_name(
+		name, sizeof(name), slot, atomic_load_explicit(&e->inc, memory_order_relaxed));
 	atomic_store_explicit(&e->word, 0, memory_order_relaxed);
 	atomic_store_explicit(&e->pid, 0, memory_order_relaxed);
 	unlinkat(reg->dirfd, name, 0);
@@ -140,7 +121,9 @@ remove_dead(struct shm_reg *reg, unsigned int self)
 	unsigned int i, n = 0;
 
 	for (i = 0; i < high(reg); i++) {
-		if (i == self || atomic_load_explicit(&reg->file->entry[i].word, memory_order_relaxed) == 0 ||
+		if (i == self ||
+			atomic_load_explicit(&reg->file->entry[i].word, memory_order_relaxed) ==
+				0 ||
 			member_lives(reg->fd, i))
 			continue;
 		SHM_LOG(INFO, "segment %s: member %u (process %u) is dead", reg->path, i,
@@ -163,7 +146,8 @@ any_member(const struct shm_reg *reg)
 	return false;
 }
 
-/* Removes sockets without an entry: their owner died between making the one and the other. With the lock. */
+/* Removes sockets without an entry: their owner died between making the one and the other. With the
+ * lock. */
 static void
 remove_orphans(struct shm_reg *reg)
 {
@@ -191,7 +175,8 @@ remove_orphans(struct shm_reg *reg)
 	closedir(dir);
 }
 
-/* Opens, locks and maps the registry. -EAGAIN: it was removed under us, to be tried again from the directory on. */
+/* Opens, locks and maps the registry. -EAGAIN: it was removed under us, to be tried again from the
+ * directory on. */
 static int
 reg_open(struct shm_reg *reg)
 {
@@ -233,7 +218,8 @@ fail_close:
 	return rc;
 }
 
-/* Initialises a new registry, or one of another version that nobody uses any more. With the lock. */
+/* Initialises a new registry, or one of another version that nobody uses any more. With the lock.
+ */
 static int
 reg_prepare(struct shm_reg *reg)
 {
@@ -243,14 +229,15 @@ reg_prepare(struct shm_reg *reg)
 	if (atomic_load_explicit(&reg->file->magic, memory_order_relaxed) == REG_MAGIC &&
 		reg->file->members == VRB_SHMLAN_MEMBERS)
 		return 0;
-	fl = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	fl = (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	if (fcntl(reg->fd, F_OFD_GETLK, &fl) == 0 && fl.l_type != F_UNLCK) {
 		SHM_LOG(ERR, "segment %s is in use by another version of net_shmlan", reg->path);
 		return -EPROTO;
 	}
 	memset(reg->file, 0, sizeof(*reg->file));
 	reg->file->members = VRB_SHMLAN_MEMBERS;
-	/* Not from 0: names of sockets that a former registry's members may still know should not come back. */
+	/* Not from 0: names of sockets that a former registry's members may still know should not
+	 * come back. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	atomic_store_explicit(&reg->file->next_inc, (uint64_t)now.tv_sec << 20 | now.tv_nsec >> 10,
 		memory_order_relaxed);
@@ -274,14 +261,14 @@ mac_taken(const struct shm_reg *reg, uint64_t key, unsigned int self)
 }
 
 /*
- * The lowest free of 02:00 + 198.18.x.y, the network of RFC 2544 for tests. There are more addresses than
- * members, so one is always free; a bitmap keeps this from being quadratic.
+ * The lowest free of 02:00 + 198.18.x.y, the network of RFC 2544 for tests. There are more
+ * addresses than members, so one is always free; a bitmap keeps this from being quadratic.
  */
 static void
 mac_choose(const struct shm_reg *reg, struct rte_ether_addr *mac)
 {
-	static const uint8_t prefix[4] = { 0x02, 0x00, 0xc6, 0x12 };
-	uint8_t used[65536 / 8] = { 0 };
+	static const uint8_t prefix[4] = {0x02, 0x00, 0xc6, 0x12};
+	uint8_t used[65536 / 8] = {0};
 	unsigned int i, host;
 
 	for (i = 0; i < high(reg); i++) {
@@ -293,7 +280,8 @@ mac_choose(const struct shm_reg *reg, struct rte_ether_addr *mac)
 			used[b[4] << 5 | b[5] >> 3] |= 1 << (b[5] & 7);
 	}
 	for (host = 1; host < 65536; host++) {
-		if ((host & 0xff) != 0 && (host & 0xff) != 0xff && (used[host >> 3] & 1 << (host & 7)) == 0)
+		if ((host & 0xff) != 0 && (host & 0xff) != 0xff &&
+			(used[host >> 3] & 1 << (host & 7)) == 0)
 			break;
 	}
 	memcpy(mac->addr_bytes, prefix, sizeof(prefix));
@@ -314,7 +302,8 @@ mac_claim(const struct shm_reg *reg, const struct shm_args *args, struct rte_eth
 	if (!mac_taken(reg, shm_mac_key(mac), VRB_SHMLAN_MEMBERS))
 		return 0;
 	rte_ether_format_addr(text, sizeof(text), mac);
-	SHM_LOG(ERR, "the address %s is in use by another living member of segment %s", text, reg->path);
+	SHM_LOG(ERR, "the address %s is in use by another living member of segment %s", text,
+		reg->path);
 	return -EADDRINUSE;
 }
 
@@ -337,28 +326,8 @@ slot_take(struct shm_reg *reg)
 	return -ENOSPC;
 }
 
-static int
-listen_open(struct shm_reg *reg)
-{
-	struct sockaddr_un sa;
-	int fd, rc;
-
-	rc = sock_addr(&sa, reg->dirfd, reg->slot, reg->inc);
-	if (rc != 0)
-		return rc;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, SOMAXCONN) < 0) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	reg->listenfd = fd;
-	return 0;
-}
-
-/* Everything that joining does with the lock. What it has done when it fails, vrb_shmlan_reg_abandon() undoes. */
+/* Everything that joining does with the lock. What it has done when it fails,
+ * vrb_shmlan_reg_abandon() undoes. */
 static int
 join_locked(struct shm_reg *reg, const struct shm_args *args, struct rte_ether_addr *mac)
 {
@@ -378,7 +347,7 @@ join_locked(struct shm_reg *reg, const struct shm_args *args, struct rte_ether_a
 		return rc;
 	reg->inc = atomic_fetch_add_explicit(&reg->file->next_inc, 1, memory_order_relaxed);
 	/* The socket first: a member that can be seen can be reached. */
-	rc = listen_open(reg);
+	rc = vrb_shmlan_reg_listen(reg);
 	if (rc != 0)
 		return rc;
 
@@ -392,18 +361,23 @@ join_locked(struct shm_reg *reg, const struct shm_args *args, struct rte_ether_a
 	return 0;
 }
 
+void
+vrb_shmlan_reg_init(struct shm_reg *reg)
+{
+	memset(reg, 0, sizeof(*reg));
+	reg->fd = reg->basefd = reg->dirfd = reg->listenfd = -1;
+	pthread_mutex_init(&reg->lock, NULL);
+}
+
 /*
- * Joins the segment that @args names, with the address given there or a free one, which is returned in @mac.
- * Returns 0, or -errno after a log line.
+ * Joins the segment that @args names, with the address given there or a free one, which is returned
+ * in @mac. Returns 0, or -errno after a log line.
  */
 int
 vrb_shmlan_reg_join(struct shm_reg *reg, const struct shm_args *args, struct rte_ether_addr *mac)
 {
 	int rc, tries = 100;
 
-	memset(reg, 0, sizeof(*reg));
-	reg->fd = reg->basefd = reg->listenfd = -1;
-	pthread_mutex_init(&reg->lock, NULL);
 	memcpy(reg->segment, args->segment, sizeof(reg->segment));
 	do {
 		reg->dirfd = vrb_shmlan_opendir(args, &reg->basefd, reg->path, sizeof(reg->path));
@@ -428,9 +402,12 @@ vrb_shmlan_reg_join(struct shm_reg *reg, const struct shm_args *args, struct rte
 void
 vrb_shmlan_reg_abandon(struct shm_reg *reg)
 {
-	int *fds[] = { &reg->listenfd, &reg->fd, &reg->dirfd, &reg->basefd };
+	int *fds[] = {&reg->listenfd, &reg->fd, &reg->dirfd, &reg->basefd};
 	unsigned int i;
 
+	/* With the lock for fork(2): a child must not close what we have closed already, and others
+	 * opened since. */
+	pthread_mutex_lock(&reg->lock);
 	if (reg->file != NULL)
 		munmap(reg->file, sizeof(*reg->file));
 	reg->file = NULL;
@@ -439,9 +416,11 @@ vrb_shmlan_reg_abandon(struct shm_reg *reg)
 			close(*fds[i]);
 		*fds[i] = -1;
 	}
+	pthread_mutex_unlock(&reg->lock);
 }
 
-/* Removes our entry and socket; the last one also removes the registry and, if nothing else is in it, the directory. */
+/* Removes our entry and socket; the last one also removes the registry and, if nothing else is in
+ * it, the directory. */
 void
 vrb_shmlan_reg_leave(struct shm_reg *reg)
 {
@@ -463,7 +442,6 @@ vrb_shmlan_reg_leave(struct shm_reg *reg)
 		}
 	}
 	vrb_shmlan_reg_abandon(reg);
-	pthread_mutex_destroy(&reg->lock);
 }
 
 /* Changes our address. -EADDRINUSE if a living member has it. */
@@ -481,7 +459,8 @@ vrb_shmlan_reg_set_mac(struct shm_reg *reg, const struct rte_ether_addr *mac)
 	rc = -EADDRINUSE;
 	if (!mac_taken(reg, shm_mac_key(mac), reg->slot)) {
 		w = atomic_load_explicit(&e->word, memory_order_relaxed);
-		atomic_store_explicit(&e->word, (w & ~SHM_MAC_MASK) | shm_mac_key(mac), memory_order_release);
+		atomic_store_explicit(
+			&e->word, (w & ~SHM_MAC_MASK) | shm_mac_key(mac), memory_order_release);
 		rc = 0;
 	}
 	reg_changed(reg);
@@ -513,10 +492,10 @@ vrb_shmlan_reg_set_flags(struct shm_reg *reg, uint64_t set, uint64_t clear)
 }
 
 /*
- * Looks for dead members, removes them and tells the others. @suspect: set when nothing was found, in which case a
- * caller that saw a connection end should look again a little later: a dying process closes its sockets and gives up its
- * locks in no particular order.
- * Returns 0, or -EAGAIN when another process has the lock.
+ * Looks for dead members, removes them and tells the others. @suspect: set when nothing was found,
+ * in which case a caller that saw a connection end should look again a little later: a dying
+ * process closes its sockets and gives up its locks in no particular order. Returns 0, or -EAGAIN
+ * when another process has the lock.
  */
 int
 vrb_shmlan_reg_scan(struct shm_reg *reg, bool *suspect)
@@ -537,31 +516,8 @@ vrb_shmlan_reg_scan(struct shm_reg *reg, bool *suspect)
 	return 0;
 }
 
-/* Connects to a member, without waiting. Returns a socket or -errno; -ECONNREFUSED and -ENOENT: it is gone. */
-int
-vrb_shmlan_reg_connect(const struct shm_reg *reg, unsigned int slot, uint64_t inc)
-{
-	struct sockaddr_un sa;
-	int fd, rc;
-
-	rc = sock_addr(&sa, reg->dirfd, slot, inc);
-	if (rc != 0)
-		return rc;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-		rc = -errno;
-	else if (!vrb_shmlan_peer_is_us(fd))
-		rc = -EPERM;
-	if (rc != 0) {
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
-/* Makes all other members look at the registry: a connection wakes each, that it ends at once tells it why. */
+/* Makes all other members look at the registry: a connection wakes each, that it ends at once tells
+ * it why. */
 void
 vrb_shmlan_reg_poke(const struct shm_reg *reg)
 {
@@ -573,7 +529,8 @@ vrb_shmlan_reg_poke(const struct shm_reg *reg)
 
 		if (i == reg->slot || atomic_load_explicit(&e->word, memory_order_acquire) == 0)
 			continue;
-		fd = vrb_shmlan_reg_connect(reg, i, atomic_load_explicit(&e->inc, memory_order_relaxed));
+		fd = vrb_shmlan_reg_connect(
+			reg, i, atomic_load_explicit(&e->inc, memory_order_relaxed));
 		if (fd >= 0)
 			close(fd);
 	}
@@ -594,7 +551,8 @@ vrb_shmlan_reg_others_up(const struct shm_reg *reg)
 	return n;
 }
 
-/* The next member after us, in the order of slots and around the end. False when there is no other. */
+/* The next member after us, in the order of slots and around the end. False when there is no other.
+ */
 bool
 vrb_shmlan_reg_next(const struct shm_reg *reg, unsigned int *slot, uint64_t *inc)
 {

@@ -2,14 +2,16 @@
 /*
  * net_shmlan: the structures of a port and who may touch them.
  *
- * Three parties work on a port: the thread that calls rx_burst(), the one that calls tx_burst(), and the control side (EAL's
- * interrupt thread, and whoever calls ethdev's operations). The data path takes no lock. What the
- * control side has to tell it lies behind port->lock, with a word (rxq.change, txq.change) that the data path looks at
- * when a burst starts. Only if that word is set the data path tries the lock and takes the changes over.
+ * Three parties work on a port: the thread that calls rx_burst(), the one that calls tx_burst(),
+ * and the control side (EAL's interrupt thread, and whoever calls ethdev's operations). The data
+ * path takes no lock. What the control side has to tell it lies behind port->lock, with a word
+ * (rxq.change, txq.change) that the data path looks at when a burst starts. Only if that word is
+ * set the data path tries the lock and takes the changes over.
  *
- *   rxq, txq               the data path; the control side only while the port is stopped, with the lock
- *   in[], ins, outs, conns the lock; outs[] are made and freed by the Tx path, with the lock
- *   reg                    its shared words are atomics; changes of the registry file need reg.lock and flock(2)
+ *   rxq, txq     the data path; the control side only while the port is stopped, with the lock
+ *   in[], conns  with the lock
+ *   tx.outs[]    made and freed by the Tx path, with the lock
+ *   reg          its shared words are atomics; to change the file takes reg.lock and flock(2)
  *
  * Order of locks: ports list, port->lock, reg.lock.
  */
@@ -37,15 +39,17 @@
 #define SHM_FRAME_MAX (VRB_SHMLAN_MTU_MAX + SHM_HDR_LEN)
 #define SHM_SLOTS_DEFAULT 512u
 #define SHM_DATA_DEFAULT (512u << 10)
-#define SHM_BITMAP_ON 8	  /* with more incoming rings than this, only those with a pending bit are looked at */
-#define SHM_BITMAP_OFF 4  /* and with no more than this, all again */
-#define SHM_ZC_MIN 1024	  /* shorter frames are copied, also with rx_zc=1 */
+/* With more incoming rings than ON only those with a pending bit are looked at, with OFF all again.
+ */
+#define SHM_BITMAP_ON 8
+#define SHM_BITMAP_OFF 4
+#define SHM_ZC_MIN 1024 /* shorter frames are copied, also with rx_zc=1 */
 #define SHM_FLAG_ICRC_OMITTED 1u
 #define SHM_MAC_MASK 0xffffffffffffull
 
 extern int vrb_shmlan_logtype;
 
-#define SHM_LOG(level, fmt, ...)                                                                             \
+#define SHM_LOG(level, fmt, ...) \
 	rte_log(RTE_LOG_##level, vrb_shmlan_logtype, "net_shmlan: " fmt "\n", ##__VA_ARGS__)
 
 /* What the device arguments say. */
@@ -64,13 +68,13 @@ int vrb_shmlan_args_parse(const char *dev, const char *params, struct shm_args *
 /* ---- registry (shmlan_member.c) ---- */
 
 #define SHM_ENTRY_USED (1ull << 48)
-#define SHM_ENTRY_UP (1ull << 49)      /* started */
+#define SHM_ENTRY_UP (1ull << 49) /* started */
 #define SHM_ENTRY_PROMISC (1ull << 50) /* wants frames for unknown addresses */
 
 struct shm_entry {
 	_Atomic uint64_t word; /* MAC in network byte order in the low 48 bits, SHM_ENTRY_* above */
-	_Atomic uint64_t inc;  /* incarnation: different for each member that ever used the slot */
-	_Atomic uint32_t pid;  /* for people; nothing is decided by it */
+	_Atomic uint64_t inc; /* incarnation: different for each member that ever used the slot */
+	_Atomic uint32_t pid; /* for people; nothing is decided by it */
 	uint32_t pad[3];
 };
 
@@ -99,12 +103,16 @@ struct shm_reg {
 	char path[PATH_MAX]; /* for messages */
 };
 
-int vrb_shmlan_reg_join(struct shm_reg *reg, const struct shm_args *args, struct rte_ether_addr *mac);
+void vrb_shmlan_reg_init(struct shm_reg *reg);
+int vrb_shmlan_reg_join(
+	struct shm_reg *reg, const struct shm_args *args, struct rte_ether_addr *mac);
 void vrb_shmlan_reg_leave(struct shm_reg *reg);
 void vrb_shmlan_reg_abandon(struct shm_reg *reg);
 int vrb_shmlan_reg_set_mac(struct shm_reg *reg, const struct rte_ether_addr *mac);
 int vrb_shmlan_reg_set_flags(struct shm_reg *reg, uint64_t set, uint64_t clear);
 int vrb_shmlan_reg_scan(struct shm_reg *reg, bool *suspect);
+void vrb_shmlan_sock_name(char *buf, size_t len, unsigned int slot, uint64_t inc);
+int vrb_shmlan_reg_listen(struct shm_reg *reg);
 int vrb_shmlan_reg_connect(const struct shm_reg *reg, unsigned int slot, uint64_t inc);
 void vrb_shmlan_reg_poke(const struct shm_reg *reg);
 unsigned int vrb_shmlan_reg_others_up(const struct shm_reg *reg);
@@ -139,11 +147,11 @@ void vrb_shmlan_bell_wake(struct shm_bell *bell);
 
 enum shm_conn_kind {
 	SHM_CONN_LISTEN,
-	SHM_CONN_CTL,	/* eventfd: the data path wants the control side to look at the rings */
+	SHM_CONN_CTL, /* eventfd: the data path wants the control side to look at the rings */
 	SHM_CONN_TIMER, /* timerfd: look for dead members again */
-	SHM_CONN_NEW,	/* accepted, has not said yet what it wants */
-	SHM_CONN_IN,	/* somebody's ring to us */
-	SHM_CONN_OUT,	/* our ring to somebody */
+	SHM_CONN_NEW, /* accepted, has not said yet what it wants */
+	SHM_CONN_IN, /* somebody's ring to us */
+	SHM_CONN_OUT, /* our ring to somebody */
 	SHM_CONN_WATCH, /* our watch on a member */
 	SHM_CONN_WATCHED, /* somebody's watch on us */
 };
@@ -162,9 +170,9 @@ LIST_HEAD(shm_conn_list, shm_conn);
 struct shm_in {
 	struct shm_conn conn; /* control side; first */
 	struct vrb_ring_rx r; /* Rx path */
-	uint32_t idx;	      /* in port->in[], and its bit in the doorbell page */
-	bool adopted;	      /* is in rxq.rings[] */
-	_Atomic bool eof;     /* the sender is gone; what it has sent is still delivered */
+	uint32_t idx; /* in port->in[], and its bit in the doorbell page */
+	bool adopted; /* is in rxq.rings[] */
+	_Atomic bool eof; /* the sender is gone; what it has sent is still delivered */
 	_Atomic bool broken;
 	_Atomic uint32_t refs; /* the port, and each frame lent out */
 	_Atomic uint8_t *held; /* for each slot: lent out; NULL without rx_zc */
@@ -177,7 +185,8 @@ struct shm_in {
 struct shm_out {
 	struct shm_conn conn; /* first */
 	struct vrb_ring_tx r; /* Tx path */
-	struct vrb_bell_page *page; /* the receiver's; NULL until it has answered. Set with the lock, by the Tx path */
+	struct vrb_bell_page *page; /* the receiver's; NULL until it has answered. Set with the
+				       lock, by the Tx path */
 	int evfd;
 	uint32_t bit;
 	bool touched; /* written to in this burst */
@@ -218,6 +227,7 @@ enum shm_tx_stat {
 	SHM_TX_DROP_LONG,
 	SHM_TX_DROP_MALFORMED,
 	SHM_TX_BAD_RING,
+	SHM_TX_LOST,
 	SHM_TX_FULL,
 	SHM_TX_KICKS,
 	SHM_TX_STATS
@@ -243,7 +253,8 @@ struct shm_filter {
 struct shm_rxq {
 	_Atomic uint32_t change;
 	unsigned int nrings;
-	unsigned int next; /* ring that is looked at first in the next burst: place in rings[], or with bitmap, in by_idx[] */
+	unsigned int next; /* ring that is looked at first in the next burst: place in rings[], or
+			      with bitmap, in by_idx[] */
 	unsigned int nwords; /* of the bitmap, that may have bits set */
 	bool bitmap;
 	bool zc;
@@ -272,6 +283,8 @@ struct shm_txq {
 	uint64_t last_key;
 	struct shm_out *last_out;
 	unsigned int nup;
+	unsigned int npromisc; /* of them, those that want frames for unknown addresses */
+	unsigned int promisc; /* slot of one of these */
 	unsigned int ntouched;
 	struct shm_out *outs[VRB_SHMLAN_MEMBERS];
 	struct shm_out *touched[VRB_SHMLAN_MEMBERS];
@@ -312,9 +325,11 @@ struct shm_port {
 
 /* What the data path needs of the control side, all with port->lock held. */
 int vrb_shmlan_link_open(struct shm_port *port);
+void vrb_shmlan_link_detach(struct shm_port *port);
 void vrb_shmlan_link_close(struct shm_port *port);
 void vrb_shmlan_link_state(struct shm_port *port);
-int vrb_shmlan_out_open(struct shm_port *port, unsigned int slot, uint64_t inc, struct shm_out **out);
+int vrb_shmlan_out_open(
+	struct shm_port *port, unsigned int slot, uint64_t inc, struct shm_out **out);
 void vrb_shmlan_out_free(struct shm_port *port, struct shm_out *out);
 void vrb_shmlan_in_remove(struct shm_port *port, struct shm_in *in);
 void vrb_shmlan_in_put(struct shm_in *in);
@@ -325,6 +340,7 @@ void vrb_shmlan_conn_drop(struct shm_port *port, struct shm_conn *conn);
 uint16_t vrb_shmlan_rx_burst(void *rxq, struct rte_mbuf **pkts, uint16_t n);
 uint16_t vrb_shmlan_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n);
 uint32_t vrb_shmlan_rx_count(void *rxq);
+bool vrb_shmlan_rx_any(struct shm_rxq *q);
 int vrb_shmlan_rx_desc_status(void *rxq, uint16_t offset);
 int vrb_shmlan_tx_desc_status(void *txq, uint16_t offset);
 void vrb_shmlan_rx_sync(struct shm_port *port);
@@ -335,7 +351,8 @@ void vrb_shmlan_rx_discard(struct shm_port *port);
 int vrb_shmlan_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats);
 int vrb_shmlan_stats_reset(struct rte_eth_dev *dev);
 int vrb_shmlan_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xs, unsigned int n);
-int vrb_shmlan_xstats_names(struct rte_eth_dev *dev, struct rte_eth_xstat_name *names, unsigned int n);
+int vrb_shmlan_xstats_names(
+	struct rte_eth_dev *dev, struct rte_eth_xstat_name *names, unsigned int n);
 
 /* ---- fork(2) (shmlan_fork.c) ---- */
 void vrb_shmlan_fork_add(struct shm_port *port);

@@ -2,21 +2,24 @@
 /*
  * The ring between two members of a segment, and the doorbell page of a receiver.
  *
- * A ring has one producer and one consumer, which live in different processes and do not trust each other. It is one
- * shared mapping, made by the producer:
+ * A ring has one producer and one consumer, which live in different processes and do not trust each
+ * other. It is one shared mapping, made by the producer:
  *
  *   header (256 bytes) | slots, 128 bytes each | data, a power of two
  *
- * A slot carries its own control word, written last with release, so that the consumer polls the slot that it
- * is going to read anyway and no index travels in this direction. A frame of up to VRB_RING_INLINE bytes lies in the slot,
- * a longer one in the data area, in one piece. In the other direction travels one index, in a line of its own.
+ * A slot carries its own control word, written last with release, so that the consumer polls the
+ * slot that it is going to read anyway and no index travels in this direction. A frame of up to
+ * VRB_RING_INLINE bytes lies in the slot, a longer one in the data area, in one piece. In the other
+ * direction travels one index, in a line of its own.
  *
- * Who trusts whom: all that the consumer knows of the producer is the control word and the offset of a slot. Both are
- * read once, into a local, and checked before use. All that the producer knows of the consumer is its index, which is checked
- * against what was sent. Where the data of a slot ends is kept in private memory of the producer.
+ * Who trusts whom: all that the consumer knows of the producer is the control word and the offset
+ * of a slot. Both are read once, into a local, and checked before use. All that the producer knows
+ * of the consumer is its index, which is checked against what was sent. Where the data of a slot
+ * ends is kept in private memory of the producer.
  *
- * The sequence number of slot i in lap n is n * nslots + i + 1, modulo 2^32. A slot that has not been written in this
- * lap holds the number of the lap before (or 0, in the first lap); any other value breaks the rules.
+ * The sequence number of slot i in lap n is n * nslots + i + 1, modulo 2^32. A slot that has not
+ * been written in this lap holds the number of the lap before (or 0, in the first lap); any other
+ * value breaks the rules.
  */
 #ifndef VRB_SHMLAN_RING_H
 #define VRB_SHMLAN_RING_H
@@ -36,13 +39,14 @@
 #include <rte_prefetch.h>
 
 #define VRB_RING_MAGIC 0x31474e5242525656ull
-#define VRB_RING_INLINE 112u	   /* longest frame within a slot */
+#define VRB_RING_INLINE 112u /* longest frame within a slot */
 #define VRB_RING_SLOTS_MIN 32u
 #define VRB_RING_SLOTS_MAX 8192u
 #define VRB_RING_DATA_MIN (64u << 10)
 #define VRB_RING_DATA_MAX (16u << 20)
 #define VRB_RING_DATA_ALIGN 64u
-/* After so many bytes the producer looks whether the ring is empty and it can start at the hot end again. */
+/* After so many bytes the producer looks whether the ring is empty and it can start at the hot end
+ * again. */
 #define VRB_RING_REWIND (64u << 10)
 
 /* Where the frame of a slot lies; bits 0-7 of the control word. */
@@ -75,11 +79,12 @@ struct vrb_ring_tx {
 	uint32_t *dend; /* for each slot: the data cursor after it */
 	uint32_t nslots;
 	uint32_t dsize;
-	uint32_t tail;	/* slots written, free-running */
-	uint32_t head;	/* slots known to be given back */
+	uint32_t tail; /* slots written, free-running */
+	uint32_t head; /* slots known to be given back */
 	uint32_t dtail; /* data cursor, free-running */
 	uint32_t dhead; /* data known to be given back */
-	uint32_t dmark; /* cursor when the consumer's index was last read on account of VRB_RING_REWIND */
+	uint32_t dmark; /* cursor when the consumer's index was last read on account of
+			   VRB_RING_REWIND */
 };
 
 /* The consumer's private half. */
@@ -126,15 +131,17 @@ vrb_ring_ctrl_kind(uint64_t ctrl)
 static inline bool
 vrb_ring_geometry_ok(uint32_t nslots, uint32_t dsize)
 {
-	return nslots >= VRB_RING_SLOTS_MIN && nslots <= VRB_RING_SLOTS_MAX && (nslots & (nslots - 1)) == 0 &&
-		dsize >= VRB_RING_DATA_MIN && dsize <= VRB_RING_DATA_MAX && (dsize & (dsize - 1)) == 0;
+	return nslots >= VRB_RING_SLOTS_MIN && nslots <= VRB_RING_SLOTS_MAX &&
+	       (nslots & (nslots - 1)) == 0 && dsize >= VRB_RING_DATA_MIN &&
+	       dsize <= VRB_RING_DATA_MAX && (dsize & (dsize - 1)) == 0;
 }
 
 /* Bytes of a ring's mapping. Precondition: vrb_ring_geometry_ok(). */
 static inline size_t
 vrb_ring_bytes(uint32_t nslots, uint32_t dsize)
 {
-	size_t n = sizeof(struct vrb_ring_hdr) + (size_t)nslots * sizeof(struct vrb_ring_slot) + dsize;
+	size_t n =
+		sizeof(struct vrb_ring_hdr) + (size_t)nslots * sizeof(struct vrb_ring_slot) + dsize;
 
 	return (n + 4095) & ~(size_t)4095;
 }
@@ -169,8 +176,8 @@ vrb_ring_tx_fini(struct vrb_ring_tx *r)
 }
 
 /*
- * Attaches the consumer to a mapping of vrb_ring_bytes(nslots, dsize). The geometry is the one that was
- * agreed on when the ring was handed over; that in the header is not used, only compared.
+ * Attaches the consumer to a mapping of vrb_ring_bytes(nslots, dsize). The geometry is the one that
+ * was agreed on when the ring was handed over; that in the header is not used, only compared.
  */
 static inline int
 vrb_ring_rx_init(struct vrb_ring_rx *r, void *map, uint32_t nslots, uint32_t dsize)
@@ -189,9 +196,9 @@ vrb_ring_rx_init(struct vrb_ring_rx *r, void *map, uint32_t nslots, uint32_t dsi
 }
 
 /*
- * Producer: learns how far the consumer is. Acquire: pairs with the release in vrb_ring_rx_publish(), so that what
- * the consumer read from a slot was read before we write it anew.
- * Returns 0, or -EPROTO when the consumer claims slots that were never sent.
+ * Producer: learns how far the consumer is. Acquire: pairs with the release in
+ * vrb_ring_rx_publish(), so that what the consumer read from a slot was read before we write it
+ * anew. Returns 0, or -EPROTO when the consumer claims slots that were never sent.
  */
 static inline int
 vrb_ring_tx_refresh(struct vrb_ring_tx *r)
@@ -214,7 +221,8 @@ vrb_ring_tx_empty(const struct vrb_ring_tx *r)
 	return r->tail == r->head;
 }
 
-/* Producer: bytes that a frame of @len occupies at the data cursor, with what is skipped at the end of the area. */
+/* Producer: bytes that a frame of @len occupies at the data cursor, with what is skipped at the end
+ * of the area. */
 static inline uint32_t
 vrb_ring_tx_need(const struct vrb_ring_tx *r, uint32_t len)
 {
@@ -232,7 +240,8 @@ vrb_ring_tx_fits(const struct vrb_ring_tx *r, uint32_t len)
 	return len <= VRB_RING_INLINE || r->dtail - r->dhead + vrb_ring_tx_need(r, len) <= r->dsize;
 }
 
-/* Producer: when the ring is empty, go back to the start of the data area, which is still in the caches. */
+/* Producer: when the ring is empty, go back to the start of the data area, which is still in the
+ * caches. */
 static inline int
 vrb_ring_tx_rewind(struct vrb_ring_tx *r)
 {
@@ -247,10 +256,10 @@ vrb_ring_tx_rewind(struct vrb_ring_tx *r)
 }
 
 /*
- * Producer: makes room for a frame of @len bytes and returns in @dst where to write it. Nothing is visible to the
- * consumer before vrb_ring_tx_commit(), and reserving again instead of committing is allowed.
- * Precondition: len <= dsize / 2.
- * Returns 0, -EAGAIN when the ring is full, -EPROTO when the consumer broke the rules.
+ * Producer: makes room for a frame of @len bytes and returns in @dst where to write it. Nothing is
+ * visible to the consumer before vrb_ring_tx_commit(), and reserving again instead of committing is
+ * allowed. Precondition: len <= dsize / 2. Returns 0, -EAGAIN when the ring is full, -EPROTO when
+ * the consumer broke the rules.
  */
 static inline int
 vrb_ring_tx_reserve(struct vrb_ring_tx *r, uint32_t len, uint8_t **dst)
@@ -274,14 +283,15 @@ vrb_ring_tx_reserve(struct vrb_ring_tx *r, uint32_t len, uint8_t **dst)
 	} else {
 		uint32_t pos = r->dtail & (r->dsize - 1);
 
-		*dst = r->data + (pos + RTE_ALIGN_CEIL(len, VRB_RING_DATA_ALIGN) > r->dsize ? 0 : pos);
+		*dst = r->data +
+		       (pos + RTE_ALIGN_CEIL(len, VRB_RING_DATA_ALIGN) > r->dsize ? 0 : pos);
 	}
 	return 0;
 }
 
 /*
- * Producer: hands the frame written at the last vrb_ring_tx_reserve() of the same @len over. Release: the bytes of
- * the frame and the offset are visible to whoever sees the control word.
+ * Producer: hands the frame written at the last vrb_ring_tx_reserve() of the same @len over.
+ * Release: the bytes of the frame and the offset are visible to whoever sees the control word.
  */
 static inline void
 vrb_ring_tx_commit(struct vrb_ring_tx *r, uint32_t len, uint8_t flags)
@@ -300,7 +310,8 @@ vrb_ring_tx_commit(struct vrb_ring_tx *r, uint32_t len, uint8_t flags)
 	}
 	r->dend[r->tail & (r->nslots - 1)] = r->dtail;
 	r->tail++;
-	atomic_store_explicit(&slot->ctrl, vrb_ring_ctrl(r->tail, len, flags, kind), memory_order_release);
+	atomic_store_explicit(
+		&slot->ctrl, vrb_ring_ctrl(r->tail, len, flags, kind), memory_order_release);
 }
 
 /* Producer: slots that can be written without looking at the consumer's index again. */
@@ -311,15 +322,16 @@ vrb_ring_tx_free_slots(const struct vrb_ring_tx *r)
 }
 
 /*
- * Consumer: looks at the slot @ahead places behind the next one. Acquire: pairs with vrb_ring_tx_commit().
- * Returns 1 and the control word in @ctrl when a frame is there, 0 when none is, -EPROTO when the slot
- * holds what no producer may have written.
+ * Consumer: looks at the slot @ahead places behind the next one. Acquire: pairs with
+ * vrb_ring_tx_commit(). Returns 1 and the control word in @ctrl when a frame is there, 0 when none
+ * is, -EPROTO when the slot holds what no producer may have written.
  */
 static inline int
 vrb_ring_rx_peek(const struct vrb_ring_rx *r, uint32_t ahead, uint64_t *ctrl)
 {
 	uint32_t pos = r->head + ahead;
-	uint64_t c = atomic_load_explicit(&r->slots[pos & (r->nslots - 1)].ctrl, memory_order_acquire);
+	uint64_t c =
+		atomic_load_explicit(&r->slots[pos & (r->nslots - 1)].ctrl, memory_order_acquire);
 	uint32_t seq = vrb_ring_ctrl_seq(c);
 
 	if (seq == pos + 1) {
@@ -332,10 +344,10 @@ vrb_ring_rx_peek(const struct vrb_ring_rx *r, uint32_t ahead, uint64_t *ctrl)
 }
 
 /*
- * Consumer: where the frame of the slot @ahead places behind the next one lies. @ctrl is the local copy that
- * vrb_ring_rx_peek() made. Everything is checked here: the whole frame lies within the ring.
- * The bytes themselves may still change at any time.
- * Returns NULL when the slot breaks the rules.
+ * Consumer: where the frame of the slot @ahead places behind the next one lies. @ctrl is the local
+ * copy that vrb_ring_rx_peek() made. Everything is checked here: the whole frame lies within the
+ * ring. The bytes themselves may still change at any time. Returns NULL when the slot breaks the
+ * rules.
  */
 static inline const uint8_t *
 vrb_ring_rx_frame(const struct vrb_ring_rx *r, uint32_t ahead, uint64_t ctrl, uint32_t max)
@@ -377,14 +389,16 @@ vrb_ring_rx_publish(struct vrb_ring_rx *r, uint32_t done)
 /*
  * The doorbell page: one for each receiver, mapped by all who send to it.
  *
- * A receiver that is going to sleep sets VRB_BELL_SLEEPING and then looks at its rings once more. A sender writes a slot and then
- * looks at this word. Between the two steps on each side stands a full fence, so at least one of them sees what the
- * other one wrote: the receiver the frame, or the sender the flag. Who clears the flag writes to the eventfd: one write a sleep.
+ * A receiver that is going to sleep sets VRB_BELL_SLEEPING and then looks at its rings once more. A
+ * sender writes a slot and then looks at this word. Between the two steps on each side stands a
+ * full fence, so at least one of them sees what the other one wrote: the receiver the frame, or the
+ * sender the flag. Who clears the flag writes to the eventfd: one write a sleep.
  *
- * A receiver of many rings does not want to look at each. It sets VRB_BELL_BITMAP, looks at all rings
- * once, and from then on only at those whose bit is set in pending[]. The same two fences make it safe: a sender
- * whose frame was not seen by that look sees the flag. A receiver clears a bit (a full fence) before it
- * looks at the ring, so a sender that found the bit still set wrote its frame before that look.
+ * A receiver of many rings does not want to look at each. It sets VRB_BELL_BITMAP, looks at all
+ * rings once, and from then on only at those whose bit is set in pending[]. The same two fences
+ * make it safe: a sender whose frame was not seen by that look sees the flag. A receiver clears a
+ * bit (a full fence) before it looks at the ring, so a sender that found the bit still set wrote
+ * its frame before that look.
  */
 #define VRB_BELL_MAGIC 0x314c4c4542525656ull
 #define VRB_BELL_SLEEPING 1u
@@ -407,11 +421,13 @@ _Static_assert(sizeof(struct vrb_bell_page) <= VRB_BELL_BYTES, "one page");
 static inline void
 vrb_bell_fence(void)
 {
-	/* Not atomic_thread_fence(), which the thread sanitizer does not know; every word around it is atomic. */
+	/* Not atomic_thread_fence(), which the thread sanitizer does not know; every word around it
+	 * is atomic. */
 	rte_smp_mb();
 }
 
-/* Sets the bit of a ring. seq_cst: a full fence, ordered before the caller's look at the flag SLEEPING. */
+/* Sets the bit of a ring. seq_cst: a full fence, ordered before the caller's look at the flag
+ * SLEEPING. */
 static inline void
 vrb_bell_mark(struct vrb_bell_page *p, uint32_t bit)
 {
@@ -423,8 +439,8 @@ vrb_bell_mark(struct vrb_bell_page *p, uint32_t bit)
 }
 
 /*
- * Sender: after the last commit to a ring. Returns true when the caller has to write to the eventfd.
- * Precondition: bit < VRB_BELL_RINGS.
+ * Sender: after the last commit to a ring. Returns true when the caller has to write to the
+ * eventfd. Precondition: bit < VRB_BELL_RINGS.
  */
 static inline bool
 vrb_bell_ring(struct vrb_bell_page *p, uint32_t bit)
@@ -437,11 +453,12 @@ vrb_bell_ring(struct vrb_bell_page *p, uint32_t bit)
 		return false;
 	if (a & VRB_BELL_BITMAP)
 		vrb_bell_mark(p, bit);
-	/* Read again: the receiver may have gone to sleep after the load above and before the bit was set. */
+	/* Read again: the receiver may have gone to sleep after the load above and before the bit
+	 * was set. */
 	if ((atomic_load_explicit(&p->attention, memory_order_seq_cst) & VRB_BELL_SLEEPING) == 0)
 		return false;
 	return atomic_fetch_and_explicit(&p->attention, ~VRB_BELL_SLEEPING, memory_order_seq_cst) &
-		VRB_BELL_SLEEPING;
+	       VRB_BELL_SLEEPING;
 }
 
 /* Receiver: sets flags; a full fence before the look at the rings that has to follow. */

@@ -23,8 +23,9 @@ struct zc_loan {
 /* ---- frames lent out ---- */
 
 /*
- * A lent frame comes back, in any thread. The Rx path gives the slot back to the sender in its next burst; if it sleeps it
- * has to be woken for that, since the sender may be waiting for room. seq_cst: the same two fences as in vrb_bell_ring().
+ * A lent frame comes back, in any thread. The Rx path gives the slot back to the sender in its next
+ * burst; if it sleeps it has to be woken for that, since the sender may be waiting for room.
+ * seq_cst: the same two fences as in vrb_bell_ring().
  */
 static void
 loan_return(void *addr, void *opaque)
@@ -35,7 +36,8 @@ loan_return(void *addr, void *opaque)
 	RTE_SET_USED(addr);
 	atomic_store_explicit(&in->held[loan->slot], 0, memory_order_release);
 	vrb_bell_fence();
-	if ((atomic_load_explicit(&in->bell->page->attention, memory_order_relaxed) & VRB_BELL_SLEEPING) &&
+	if ((atomic_load_explicit(&in->bell->page->attention, memory_order_relaxed) &
+		    VRB_BELL_SLEEPING) &&
 		(vrb_bell_clear(in->bell->page, VRB_BELL_SLEEPING) & VRB_BELL_SLEEPING))
 		vrb_shmlan_bell_kick(in->bell);
 	vrb_shmlan_in_put(in);
@@ -43,8 +45,8 @@ loan_return(void *addr, void *opaque)
 
 /* Chains @m, an empty mbuf, over @len bytes of the ring's data behind @head. */
 static void
-loan_make(struct rte_mbuf *head, struct rte_mbuf *m, struct shm_in *in, uint32_t slot, const uint8_t *data,
-	uint16_t len)
+loan_make(struct rte_mbuf *head, struct rte_mbuf *m, struct shm_in *in, uint32_t slot,
+	const uint8_t *data, uint16_t len)
 {
 	struct zc_loan *loan = (struct zc_loan *)RTE_PTR_ALIGN(m->buf_addr, sizeof(void *));
 
@@ -72,8 +74,8 @@ ring_publish(struct shm_in *in)
 	if (in->held != NULL) {
 		done = r->done;
 		/* Acquire: whoever had the frame has read it. */
-		while (done != r->head &&
-			atomic_load_explicit(&in->held[done & (r->nslots - 1)], memory_order_acquire) == 0)
+		while (done != r->head && atomic_load_explicit(&in->held[done & (r->nslots - 1)],
+						  memory_order_acquire) == 0)
 			done++;
 	}
 	vrb_ring_rx_publish(r, done);
@@ -127,8 +129,8 @@ fill_chain(struct shm_rxq *q, struct rte_mbuf *head, const uint8_t *src, uint32_
 }
 
 static int
-fill_loan(struct shm_rxq *q, struct rte_mbuf *head, struct shm_in *in, uint32_t slot, const uint8_t *src,
-	uint32_t len)
+fill_loan(struct shm_rxq *q, struct rte_mbuf *head, struct shm_in *in, uint32_t slot,
+	const uint8_t *src, uint32_t len)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(q->pool);
 
@@ -150,11 +152,12 @@ unfill(struct rte_mbuf *m)
 }
 
 /*
- * Moves the frame of a slot into @m. Returns 1 when it is to be delivered, 0 when it is dropped (and counted), -EPROTO when
- * the slot breaks the rules, -ENOMEM when there are no mbufs for it.
+ * Moves the frame of a slot into @m. Returns 1 when it is to be delivered, 0 when it is dropped
+ * (and counted), -EPROTO when the slot breaks the rules, -ENOMEM when there are no mbufs for it.
  */
 static inline int
-slot_to_mbuf(struct shm_rxq *q, struct shm_in *in, uint32_t ahead, uint64_t ctrl, struct rte_mbuf *m)
+slot_to_mbuf(
+	struct shm_rxq *q, struct shm_in *in, uint32_t ahead, uint64_t ctrl, struct rte_mbuf *m)
 {
 	const uint8_t *src = vrb_ring_rx_frame(&in->r, ahead, ctrl, SHM_FRAME_MAX);
 	uint32_t len = vrb_ring_ctrl_len(ctrl);
@@ -174,8 +177,8 @@ slot_to_mbuf(struct shm_rxq *q, struct shm_in *in, uint32_t ahead, uint64_t ctrl
 		m->data_len = len;
 	} else {
 		uint32_t slot = (in->r.head + ahead) & (in->r.nslots - 1);
-		int rc = q->zc && len >= SHM_ZC_MIN ? fill_loan(q, m, in, slot, src, len) :
-						      fill_chain(q, m, src, len);
+		int rc = q->zc && len >= SHM_ZC_MIN ? fill_loan(q, m, in, slot, src, len)
+						    : fill_chain(q, m, src, len);
 
 		if (rc != 0) {
 			unfill(m);
@@ -203,7 +206,8 @@ ring_broken(struct shm_rxq *q, struct shm_in *in)
 	vrb_shmlan_ctl_kick(q->port);
 }
 
-/* Control words of the frames that are there, up to @max. @bad: the one after them breaks the rules. */
+/* Control words of the frames that are there, up to @max. @bad: the one after them breaks the
+ * rules. */
 static inline unsigned int
 ring_look(struct shm_in *in, uint64_t *ctrl, unsigned int max, bool *bad)
 {
@@ -238,11 +242,12 @@ mbufs_get(struct shm_rxq *q, struct rte_mbuf **m, unsigned int n)
 }
 
 /*
- * Receives up to CHUNK frames of one ring. @taken: how many slots were read, of which the result tells how
- * many were delivered.
+ * Receives up to CHUNK frames of one ring. @taken: how many slots were read, of which the result
+ * tells how many were delivered.
  */
 static unsigned int
-ring_chunk(struct shm_rxq *q, struct shm_in *in, struct rte_mbuf **pkts, unsigned int max, unsigned int *taken)
+ring_chunk(struct shm_rxq *q, struct shm_in *in, struct rte_mbuf **pkts, unsigned int max,
+	unsigned int *taken)
 {
 	struct rte_mbuf *mb[CHUNK];
 	uint64_t ctrl[CHUNK], bytes = 0;
@@ -298,7 +303,8 @@ ring_rx(struct shm_rxq *q, struct shm_in *in, struct rte_mbuf **pkts, unsigned i
 	return n;
 }
 
-/* True if the ring needs to be looked at again without being asked to: frames are left, or lent out. */
+/* True if the ring needs to be looked at again without being asked to: frames are left, or lent
+ * out. */
 static bool
 ring_busy(const struct shm_in *in)
 {
@@ -352,8 +358,9 @@ ring_forget(struct shm_rxq *q, struct shm_in *in)
 }
 
 /*
- * Takes new rings into use and removes those that are at their end: of senders that are gone, when all that they sent
- * has been read. Called by the Rx path when rxq.change is set, or by the control side while the port is stopped.
+ * Takes new rings into use and removes those that are at their end: of senders that are gone, when
+ * all that they sent has been read. Called by the Rx path when rxq.change is set, or by the control
+ * side while the port is stopped.
  */
 void
 vrb_shmlan_rx_sync(struct shm_port *port)
@@ -413,8 +420,9 @@ vrb_shmlan_rx_discard(struct shm_port *port)
 }
 
 /*
- * Called when the change word is set: takes changes over. Those of rings can wait until the control side does not have the
- * lock; those of the filter cannot, as the next frame may depend on them. Returns false in a child of fork(2).
+ * Called when the change word is set: takes changes over. Those of rings can wait until the control
+ * side does not have the lock; those of the filter cannot, as the next frame may depend on them.
+ * Returns false in a child of fork(2).
  */
 static __rte_noinline bool
 take_changes(struct shm_rxq *q)
@@ -444,7 +452,8 @@ rx_word(struct shm_rxq *q, unsigned int w, uint64_t todo, struct rte_mbuf **pkts
 		unsigned int idx = w * 64 + __builtin_ctzll(todo);
 		struct shm_in *in = q->by_idx[idx];
 
-		/* Start after the last one that was served, so that a busy ring cannot starve the others. */
+		/* Start after the last one that was served, so that a busy ring cannot starve the
+		 * others. */
 		q->next = idx + 1;
 		/* A bit may be left from a ring that had this place before. */
 		if (in != NULL) {
@@ -482,7 +491,8 @@ vrb_shmlan_rx_burst(void *rxq, struct rte_mbuf **pkts, uint16_t max)
 	struct shm_rxq *q = rxq;
 	unsigned int i, first, n = 0;
 
-	if (unlikely(atomic_load_explicit(&q->change, memory_order_acquire) != 0) && !take_changes(q))
+	if (unlikely(atomic_load_explicit(&q->change, memory_order_acquire) != 0) &&
+		!take_changes(q))
 		return 0;
 	if (q->bitmap)
 		return rx_bitmap(q, pkts, max);
@@ -494,7 +504,8 @@ vrb_shmlan_rx_burst(void *rxq, struct rte_mbuf **pkts, uint16_t max)
 			k -= q->nrings;
 		n += ring_rx(q, q->rings[k], pkts + n, max - n);
 	}
-	/* Start after the one that was served last, so that a busy ring cannot starve the others. */
+	/* Start after the one that was served last, so that a busy ring cannot starve the others.
+	 */
 	if (q->nrings > 1 && n == max) {
 		first += i;
 		q->next = first >= q->nrings ? first - q->nrings : first;
@@ -528,6 +539,31 @@ vrb_shmlan_rx_count(void *rxq)
 	for (i = 0; i < q->nrings; i++)
 		n += ring_count(q->rings[i]);
 	return n;
+}
+
+/* True if there is something to do for rx_burst(). By the thread that receives. */
+bool
+vrb_shmlan_rx_any(struct shm_rxq *q)
+{
+	unsigned int i;
+
+	if (atomic_load_explicit(&q->change, memory_order_acquire) != 0)
+		return true;
+	for (i = 0; q->bitmap && i < q->nwords; i++) {
+		if (atomic_load_explicit(&q->bell->page->pending[i], memory_order_relaxed) != 0)
+			return true;
+	}
+	for (i = 0; i < q->nrings; i++) {
+		const struct shm_in *in = q->rings[i];
+		uint64_t ctrl;
+
+		/* With the bitmap, only those that have a frame left from the last burst, or lent
+		 * out. */
+		if ((!q->bitmap || (q->ready[in->idx / 64] & 1ull << in->idx % 64)) &&
+			vrb_ring_rx_peek(&in->r, 0, &ctrl) == 1)
+			return true;
+	}
+	return false;
 }
 
 int

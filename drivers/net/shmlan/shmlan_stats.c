@@ -12,20 +12,27 @@ static const struct {
 	bool tx;
 	unsigned int idx;
 } xstat_table[] = {
-	{ "rx_drop_filter", false, SHM_RX_DROP_FILTER },   /* not for our address */
-	{ "rx_drop_mtu", false, SHM_RX_DROP_MTU },	   /* longer than our MTU allows */
-	{ "rx_bad_ring", false, SHM_RX_BAD_RING },	   /* rings closed because the sender broke their rules */
-	{ "tx_drop_unknown", true, SHM_TX_DROP_UNKNOWN },  /* nobody has the address, or nobody is there */
-	{ "tx_drop_down", true, SHM_TX_DROP_DOWN },	   /* the member is stopped, or has just gone */
-	{ "tx_drop_no_ring", true, SHM_TX_DROP_NO_RING },  /* no memory or descriptors for a ring */
-	{ "tx_drop_full", true, SHM_TX_DROP_FULL },	   /* a copy of a flooded frame, for a member with a full ring */
-	{ "tx_drop_fault", true, SHM_TX_DROP_FAULT },	   /* the frame's memory has gone away */
-	{ "tx_drop_runt", true, SHM_TX_DROP_RUNT },	   /* shorter than an Ethernet header */
-	{ "tx_drop_long", true, SHM_TX_DROP_LONG },	   /* longer than the segment carries */
-	{ "tx_drop_malformed", true, SHM_TX_DROP_MALFORMED }, /* its segments do not add up to its length */
-	{ "tx_bad_ring", true, SHM_TX_BAD_RING },	   /* lost with a ring whose receiver broke its rules */
-	{ "tx_full", true, SHM_TX_FULL },		   /* bursts cut short by back-pressure: nothing lost */
-	{ "tx_kicks", true, SHM_TX_KICKS },		   /* sleeping receivers woken */
+	/* Not for our address; longer than our MTU; rings whose sender broke the rules. */
+	{"rx_drop_filter", false, SHM_RX_DROP_FILTER},
+	{"rx_drop_mtu", false, SHM_RX_DROP_MTU},
+	{"rx_bad_ring", false, SHM_RX_BAD_RING},
+	/* Nobody has the address; its owner is stopped, or has just gone; no means for a ring. */
+	{"tx_drop_unknown", true, SHM_TX_DROP_UNKNOWN},
+	{"tx_drop_down", true, SHM_TX_DROP_DOWN},
+	{"tx_drop_no_ring", true, SHM_TX_DROP_NO_RING},
+	/* A copy of a flooded frame, for a member whose ring was full. */
+	{"tx_drop_full", true, SHM_TX_DROP_FULL},
+	/* The frame's memory has gone away; it is too short or too long, or does not add up. */
+	{"tx_drop_fault", true, SHM_TX_DROP_FAULT},
+	{"tx_drop_runt", true, SHM_TX_DROP_RUNT},
+	{"tx_drop_long", true, SHM_TX_DROP_LONG},
+	{"tx_drop_malformed", true, SHM_TX_DROP_MALFORMED},
+	/* The ring's receiver broke its rules; sent, but not read before the peer went away. */
+	{"tx_bad_ring", true, SHM_TX_BAD_RING},
+	{"tx_lost", true, SHM_TX_LOST},
+	/* No losses: bursts cut short by back-pressure, and sleeping receivers woken. */
+	{"tx_full", true, SHM_TX_FULL},
+	{"tx_kicks", true, SHM_TX_KICKS},
 };
 
 static uint64_t
@@ -81,8 +88,8 @@ vrb_shmlan_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xs, unsigne
 		return RTE_DIM(xstat_table);
 	for (i = 0; i < RTE_DIM(xstat_table); i++) {
 		xs[i].id = i;
-		xs[i].value = xstat_table[i].tx ? tx_stat(port, xstat_table[i].idx) :
-						  rx_stat(port, xstat_table[i].idx);
+		xs[i].value = xstat_table[i].tx ? tx_stat(port, xstat_table[i].idx)
+						: rx_stat(port, xstat_table[i].idx);
 	}
 	return RTE_DIM(xstat_table);
 }

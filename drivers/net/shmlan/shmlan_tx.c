@@ -22,7 +22,8 @@ vrb_shmlan_tx_fault(void)
 	return tx_fault;
 }
 
-/* ---- the table of members: private to the Tx path, made anew when the registry has changed ---- */
+/* ---- the table of members: private to the Tx path, made anew when the registry has changed ----
+ */
 
 static inline unsigned int
 hash_of(uint64_t key)
@@ -55,9 +56,14 @@ hash_find(const struct shm_txq *q, uint64_t key)
 
 _Static_assert(VRB_SHMLAN_MEMBERS == 0x400, "a slot fits the low bits of a hash entry");
 
+/* Ends the use of a ring. What its receiver has not read is lost, and counted. */
 static void
 out_close(struct shm_txq *q, unsigned int slot)
 {
+	struct vrb_ring_tx *r = &q->outs[slot]->r;
+
+	vrb_ring_tx_refresh(r);
+	shm_count(&q->stat[SHM_TX_LOST], r->tail - r->head);
 	vrb_shmlan_out_free(q->port, q->outs[slot]);
 	q->outs[slot] = NULL;
 	q->last_out = NULL;
@@ -72,10 +78,11 @@ table_load(struct shm_port *port)
 
 	q->gen = atomic_load_explicit(&q->file->gen, memory_order_acquire);
 	memset(q->hash, 0, sizeof(q->hash));
-	q->nup = 0;
+	q->nup = q->npromisc = 0;
 	q->last_out = NULL;
 	q->self = shm_mac_key(&port->mac);
-	n = RTE_MIN(atomic_load_explicit(&q->file->high, memory_order_relaxed), (uint32_t)VRB_SHMLAN_MEMBERS);
+	n = RTE_MIN(atomic_load_explicit(&q->file->high, memory_order_relaxed),
+		(uint32_t)VRB_SHMLAN_MEMBERS);
 	for (i = 0; i < n; i++) {
 		struct shm_entry *e = &q->file->entry[i];
 		uint64_t word = atomic_load_explicit(&e->word, memory_order_acquire);
@@ -92,14 +99,20 @@ table_load(struct shm_port *port)
 		if ((word & SHM_ENTRY_USED) == 0)
 			continue;
 		hash_insert(q, word & SHM_MAC_MASK, i);
-		if (word & SHM_ENTRY_UP)
-			q->up[q->nup++] = i;
+		if ((word & SHM_ENTRY_UP) == 0)
+			continue;
+		q->up[q->nup++] = i;
+		if (word & SHM_ENTRY_PROMISC) {
+			q->promisc = i;
+			q->npromisc++;
+		}
 	}
 }
 
 /*
- * Takes over what has changed in the registry and on the connections. With port->lock. Called by the Tx path,
- * or by the control side while the port is stopped. Returns -EAGAIN in a child of fork(2).
+ * Takes over what has changed in the registry and on the connections. With port->lock. Called by
+ * the Tx path, or by the control side while the port is stopped. Returns -EAGAIN in a child of
+ * fork(2).
  */
 int
 vrb_shmlan_tx_sync(struct shm_port *port)
@@ -133,7 +146,8 @@ take_changes(struct shm_txq *q)
 
 	if (atomic_load_explicit(&q->change, memory_order_relaxed) & SHM_CHANGE_FORKED)
 		return -EAGAIN;
-	/* Waits for the control side, which never holds the lock for long: a short burst without a full ring would be a lie. */
+	/* Waits for the control side, which never holds the lock for long: a short burst without a
+	 * full ring would be a lie. */
 	pthread_mutex_lock(&q->port->lock);
 	rc = vrb_shmlan_tx_sync(q->port);
 	pthread_mutex_unlock(&q->port->lock);
@@ -146,7 +160,7 @@ take_changes(struct shm_txq *q)
 enum tx_result {
 	TX_SENT = 0,
 	TX_AGAIN = -1, /* no room: back-pressure */
-	TX_DROP = -2,  /* counted by whoever says so */
+	TX_DROP = -2, /* counted by whoever says so */
 	TX_FAULT = -3,
 };
 
@@ -178,7 +192,8 @@ out_first(struct shm_txq *q, unsigned int slot, struct shm_out **out)
 	q->retry[slot] = rte_get_tsc_cycles() + rte_get_tsc_hz() * RETRY_MS / 1000;
 	if (rc == -ECONNREFUSED || rc == -ENOENT)
 		return drop(q, SHM_TX_DROP_DOWN);
-	SHM_LOG(WARNING, "port %u: cannot make a ring to member %u: %s", port->port_id, slot, strerror(-rc));
+	SHM_LOG(WARNING, "port %u: cannot make a ring to member %u: %s", port->port_id, slot,
+		strerror(-rc));
 	return drop(q, SHM_TX_DROP_NO_RING);
 }
 
@@ -227,8 +242,8 @@ out_broken(struct shm_txq *q, struct shm_out *out)
 	out->closed = true;
 	q->last_out = NULL;
 	atomic_fetch_or_explicit(&q->change, SHM_CHANGE_RINGS, memory_order_relaxed);
-	SHM_LOG(WARNING, "port %u: member %u broke the rules of its ring, which was closed", q->port->port_id,
-		out->conn.slot);
+	SHM_LOG(WARNING, "port %u: member %u broke the rules of its ring, which was closed",
+		q->port->port_id, out->conn.slot);
 	return drop(q, SHM_TX_BAD_RING);
 }
 
@@ -260,8 +275,8 @@ out_send(struct shm_txq *q, struct shm_out *out, const struct rte_mbuf *m)
 /* ---- one frame to whom it is for ---- */
 
 /*
- * To all others, or to those that want frames for unknown addresses. A full ring loses the frame for that member only: one
- * slow member must not stop a broadcast for all.
+ * To all others, or to those that want frames for unknown addresses. A full ring loses the frame
+ * for that member only: one slow member must not stop a broadcast for all.
  */
 static __rte_noinline enum tx_result
 flood(struct shm_txq *q, const struct rte_mbuf *m, uint64_t flags)
@@ -289,7 +304,8 @@ flood(struct shm_txq *q, const struct rte_mbuf *m, uint64_t flags)
 	return sent != 0 ? TX_SENT : TX_DROP;
 }
 
-/* The first bytes of a frame, when they are not in one piece or may fault. Returns NULL on a fault. */
+/* The first bytes of a frame, when they are not in one piece or may fault. Returns NULL on a fault.
+ */
 static __rte_noinline const uint8_t *
 header_gather(const struct rte_mbuf *m, uint8_t *buf, uint32_t want)
 {
@@ -306,7 +322,7 @@ header_gather(const struct rte_mbuf *m, uint8_t *buf, uint32_t want)
 static inline enum tx_result
 frame_send(struct shm_txq *q, const struct rte_mbuf *m)
 {
-	uint8_t gathered[RTE_ETHER_ADDR_LEN + 2] = { 0 };
+	uint8_t gathered[RTE_ETHER_ADDR_LEN + 2] = {0};
 	struct shm_out *out;
 	const uint8_t *hdr;
 	enum tx_result res;
@@ -336,7 +352,11 @@ frame_send(struct shm_txq *q, const struct rte_mbuf *m)
 		/* To ourselves: the layer above does that. */
 		if (key == q->self)
 			return drop(q, SHM_TX_DROP_UNKNOWN);
-		return flood(q, m, SHM_ENTRY_PROMISC);
+		/* A single member that wants it, such as a switch, has it as its own: with
+		 * back-pressure. */
+		if (q->npromisc != 1)
+			return flood(q, m, SHM_ENTRY_PROMISC);
+		slot = q->promisc;
 	}
 	res = out_get(q, slot, &out);
 	if (unlikely(res != TX_SENT))
@@ -360,8 +380,8 @@ out_wake(struct shm_txq *q, struct shm_out *out)
 		return;
 	}
 	/*
-	 * It has not told us its doorbell yet: its control thread has to ring it. When the socket is full of
-	 * such bytes, one of them is still to be read, and that is all that is wanted.
+	 * It has not told us its doorbell yet: its control thread has to ring it. When the socket
+	 * is full of such bytes, one of them is still to be read, and that is all that is wanted.
 	 */
 	send(out->conn.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	shm_count(&q->stat[SHM_TX_KICKS], 1);
@@ -388,7 +408,7 @@ vrb_shmlan_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t max)
 
 	tx_fault = false;
 	if (unlikely(atomic_load_explicit(&q->change, memory_order_acquire) != 0 ||
-		    atomic_load_explicit(&q->file->gen, memory_order_acquire) != q->gen) &&
+		     atomic_load_explicit(&q->file->gen, memory_order_acquire) != q->gen) &&
 		take_changes(q) != 0)
 		return 0;
 	while (n < max) {
