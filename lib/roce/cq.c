@@ -104,6 +104,7 @@ struct vrb_cqe *
 vrb_cq_reserve(struct vrb_cq *cq)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	struct vrb_cqe *cqe;
 
 	if (unlikely(cq->overrun))
 		return &scratch;
@@ -122,7 +123,11 @@ vrb_cq_reserve(struct vrb_cq *cq)
 			return &scratch;
 		}
 	}
-	return &cq->ring[head & cq->mask];
+	/* What only frames have; in the line that is about to be written anyway. */
+	cqe = &cq->ring[head & cq->mask];
+	cqe->flow_tag = 0;
+	cqe->cvlan = 0;
+	return cqe;
 }
 
 void

@@ -48,6 +48,9 @@ vrb_engine_create(const struct vrb_engine_conf *conf, struct vrb_engine **out)
 		return -ENOMEM;
 	}
 	TAILQ_INIT(&e->active);
+	TAILQ_INIT(&e->flow_list);
+	TAILQ_INIT(&e->wqs);
+	TAILQ_INIT(&e->ind_tbls);
 	e->next_qpn = VRB_QPN_FIRST;
 	/* Any seed but 0; the MAC makes it differ from process to process. */
 	memcpy(&e->rnd, conf->mac + 2, sizeof(e->rnd));
@@ -61,10 +64,12 @@ vrb_engine_destroy(struct vrb_engine *e)
 {
 	uint32_t i;
 
+	vrb_raw_forget(e);
 	for (i = 0; i < VRB_MAX_QP; i++) {
 		if (e->qps[i] != NULL)
 			vrb_qp_destroy(e->qps[i]);
 	}
+	vrb_wq_forget(e);
 	for (i = 0; i < e->mr_cap; i++)
 		free(e->mrs[i]);
 	while (e->loop_tail != e->loop_head)
@@ -140,6 +145,7 @@ vrb_engine_overruns(struct vrb_engine *e)
 			vrb_qp_error(qp);
 			vrb_engine_async(e, VRB_EVENT_QP_FATAL, qp->user);
 		}
+		vrb_wq_overruns(e);
 	}
 }
 
@@ -230,6 +236,8 @@ emit(struct vrb_engine *e, struct rte_mbuf *m, struct rte_mbuf **pkt)
 {
 	e->stats.tx_packets++;
 	e->stats.tx_bytes += m->pkt_len;
+	if (unlikely(e->sniffed))
+		vrb_raw_sniff(e, m);
 	if (unlikely(e->out_loop)) {
 		e->loop[e->loop_head++ % VRB_LOOP_SIZE] = m;
 		return 0;
@@ -304,16 +312,31 @@ vrb_engine_deadline(struct vrb_engine *e)
 
 /* ---- receiving ---- */
 
+/** A frame that is not RoCE. @param from_us it was sent by ourselves. @return whether a flow rule has taken it */
 static bool
-receive(struct vrb_engine *e, struct rte_mbuf *m)
+receive_other(struct vrb_engine *e, struct rte_mbuf *m, bool from_us)
 {
+	e->stats.rx_not_roce++;
+	if (likely(e->flows == NULL) || !vrb_raw_rx(e, m, from_us))
+		return false;
+	rte_pktmbuf_free(m);
+	return true;
+}
+
+static bool
+receive(struct vrb_engine *e, struct rte_mbuf *m, bool from_us)
+{
+	enum vrb_parse what;
 	struct vrb_pkt pkt;
 	struct vrb_qp *qp;
 
-	switch (vrb_pkt_parse(e, m, &pkt, &qp)) {
+	what = vrb_pkt_parse(e, m, &pkt, &qp);
+	/* What we have sent was seen when it was sent. */
+	if (unlikely(e->sniffed) && what != VRB_PARSE_OTHER && !from_us)
+		vrb_raw_sniff(e, m);
+	switch (what) {
 	case VRB_PARSE_OTHER:
-		e->stats.rx_not_roce++;
-		return false;
+		return receive_other(e, m, from_us);
 	case VRB_PARSE_DROP:
 		break;
 	case VRB_PARSE_OK:
@@ -342,13 +365,13 @@ vrb_engine_rx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 	for (i = 0; i < n; i++) {
 		if (i + 1 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 1], void *));
-		if (!receive(e, pkts[i]))
+		if (!receive(e, pkts[i], false))
 			pkts[left++] = pkts[i];
 	}
 	while (e->loop_tail != loop_end) {
 		struct rte_mbuf *m = e->loop[e->loop_tail++ % VRB_LOOP_SIZE];
 
-		if (!receive(e, m))
+		if (!receive(e, m, true))
 			rte_pktmbuf_free(m);
 	}
 	if (unlikely(e->cq_overrun))

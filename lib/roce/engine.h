@@ -17,6 +17,7 @@
 
 #include "hdr.h"
 #include "opcode.h"
+#include "rss.h"
 #include "vrb_roce.h"
 
 #define VRB_LOOP_SIZE 1024  /* packets of the engine to itself that may wait; a power of two */
@@ -142,6 +143,9 @@ struct vrb_qp {
 	uint8_t transport;       /* VRB_TRANSPORT_*, of its opcodes */
 	bool acked;              /* a reliable transport: RC or XRC */
 	uint32_t windows;        /* windows of type 2 that were bound on it */
+	struct vrb_rss rss;      /* raw, with a table */
+	uint32_t flows;          /* raw: rules that send frames to it */
+	uint32_t epoch;          /* raw: the frame that it got last */
 	bool comm_est;           /* that event was raised */
 	bool drained;
 
@@ -180,6 +184,13 @@ struct vrb_engine {
 	struct vrb_mr **mrs;     /* by key >> 8 */
 	struct vrb_srq **srqs;   /* by number */
 	uint32_t next_srq;
+	struct vrb_flow_table *flows; /* NULL: there are no rules */
+	bool sniffed;            /* sniffers are among them */
+	uint32_t epoch;          /* counts the frames that go by rules */
+	TAILQ_HEAD(, vrb_flow) flow_list;
+	TAILQ_HEAD(, vrb_wq) wqs;
+	TAILQ_HEAD(, vrb_ind_tbl) ind_tbls;
+	uint32_t num_wqs, next_wq, num_ind_tbls, next_ind_tbl;
 	uint32_t num_ahs;
 	uint32_t mr_cap, num_mrs, mr_free, num_pds, num_cqs, num_srqs;
 	uint32_t rnd;
@@ -348,6 +359,30 @@ struct rte_mbuf *vrb_resp_next(struct vrb_qp *qp);
 bool vrb_resp_pending(const struct vrb_qp *qp);
 /** Completes a receive with an error; its slot is free already. */
 void vrb_resp_cqe_error(struct vrb_qp *qp, uint64_t wr_id, enum vrb_wc_status status);
+
+/* raw.c */
+struct rte_mbuf *vrb_raw_next(struct vrb_qp *qp);
+/**
+ * Gives a frame that is not RoCE to those whose rules want it. There is a table of rules.
+ * @param from_us it comes from ourselves. @return whether a rule has taken it; the frame stays the caller's
+ */
+bool vrb_raw_rx(struct vrb_engine *e, const struct rte_mbuf *m, bool from_us);
+/** Gives a frame to the sniffers, of which there are some. */
+void vrb_raw_sniff(struct vrb_engine *e, const struct rte_mbuf *m);
+/** Destroys the rules, all of them. */
+void vrb_raw_forget(struct vrb_engine *e);
+/** A CQE of a receive, to be published. */
+struct vrb_cqe *vrb_raw_cqe(struct vrb_cq *cq, uint32_t num, void *user, uint64_t wr_id, enum vrb_wc_status status,
+	uint32_t len);
+
+/* wq.c */
+struct vrb_wq;
+/** Moves it to the error state and flushes it. */
+void vrb_wq_error(struct vrb_wq *wq);
+/** Destroys tables and work queues, which no queue pair uses any more. */
+void vrb_wq_forget(struct vrb_engine *e);
+/** Puts the work queues of overrun CQs into the error state. */
+void vrb_wq_overruns(struct vrb_engine *e);
 
 /* unreliable.c */
 void vrb_uc_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);

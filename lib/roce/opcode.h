@@ -39,6 +39,7 @@ enum vrb_opcode {
 #define VRB_TRANSPORT_UC 0x20u
 #define VRB_TRANSPORT_UD 0x60u
 #define VRB_TRANSPORT_XRC 0xa0u
+#define VRB_TRANSPORT_RAW 0xe0u /* none: frames as they are; no packet has it */
 #define VRB_TRANSPORT_MASK 0xe0u
 #define VRB_OPERATION_MASK 0x1fu
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "wq.h"
 
 static void *
 alloc_zeroed(size_t size)
@@ -102,6 +103,9 @@ transport_of(enum vrb_qp_type type, uint8_t *transport)
 	case VRB_QPT_UD:
 		*transport = VRB_TRANSPORT_UD;
 		return true;
+	case VRB_QPT_RAW_PACKET:
+		*transport = VRB_TRANSPORT_RAW;
+		return true;
 	case VRB_QPT_XRC_SEND:
 	case VRB_QPT_XRC_RECV:
 		*transport = VRB_TRANSPORT_XRC;
@@ -116,6 +120,11 @@ check_parts(const struct vrb_qp_init *init)
 {
 	bool target = init->type == VRB_QPT_XRC_RECV, xrc = target || init->type == VRB_QPT_XRC_SEND;
 
+	/* Raw frames: a table of work queues in the place of queues and CQs. */
+	if (init->ind_tbl != NULL)
+		return init->type == VRB_QPT_RAW_PACKET && init->pd != NULL && init->rss != NULL && init->send_cq == NULL &&
+			init->recv_cq == NULL && init->srq == NULL && init->max_send_wr == 0 &&
+			init->max_recv_wr == 0 && init->xrcd == NULL ? 0 : -EINVAL;
 	if (target != (init->xrcd != NULL) || target != (init->send_cq == NULL) || target != (init->pd == NULL))
 		return -EINVAL;
 	if (xrc)
@@ -166,6 +175,8 @@ operations(enum vrb_qp_type type)
 		RTE_BIT32(VRB_WR_LOCAL_INV) | RTE_BIT32(VRB_WR_BIND_MW);
 
 	switch (type) {
+	case VRB_QPT_RAW_PACKET:
+		return RTE_BIT32(VRB_WR_SEND);
 	case VRB_QPT_UD:
 		return ud;
 	case VRB_QPT_UC:
@@ -193,6 +204,8 @@ count_refs(const struct vrb_qp_init *init, int n)
 		init->srq->refs += n;
 	if (init->xrcd != NULL)
 		init->xrcd->refs += n;
+	if (init->ind_tbl != NULL)
+		init->ind_tbl->refs += n;
 }
 
 int
@@ -225,6 +238,12 @@ vrb_qp_create(struct vrb_engine *e, struct vrb_qp_init *init, struct vrb_qp **ou
 	qp->recv_cq = init->recv_cq;
 	qp->user = init->user;
 	qp->attr.path_mtu = VRB_MTU_1024;
+	if (init->ind_tbl != NULL) {
+		qp->rss = *init->rss;
+		qp->init.rss = NULL; /* the caller's */
+		/* It receives from the start, and has no other state. */
+		atomic_store_explicit(&qp->state, VRB_QPS_RTR, memory_order_relaxed);
+	}
 	qp->qpn = take_qpn(e);
 	e->qps[qp->qpn & (VRB_MAX_QP - 1)] = qp;
 	e->num_qps++;
@@ -278,6 +297,10 @@ vrb_qp_check_send(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
 		return -EOPNOTSUPP;
 	/* IBTA 10.8.2.1: refused at once in RESET, INIT and RTR; flushed in the error state. */
 	if (unlikely(vrb_qp_get_state(qp) < VRB_QPS_RTS || wqe->num_sge > qp->sq.max_sge))
+		return -EINVAL;
+	/* A frame has a header; and only frames have checksums that are left to us. */
+	if (qp->transport == VRB_TRANSPORT_RAW ? unlikely(wqe->length < RTE_ETHER_HDR_LEN) :
+			unlikely(wqe->flags & VRB_SEND_IP_CSUM))
 		return -EINVAL;
 	if (unlikely(wqe->length > VRB_MAX_MSG))
 		return -E2BIG;

@@ -267,6 +267,11 @@ vrb_qp_modify(struct vrb_qp *qp, const struct vrb_qp_attr *attr, uint32_t mask, 
 	int rc;
 
 	qp->engine->now = now;
+	if (qp->init.ind_tbl != NULL) {
+		vrb_explain(qp->engine, "modify QP %#x: it has an indirection table, and only the state that it was made in",
+			qp->qpn);
+		return -EOPNOTSUPP;
+	}
 	if (mask & VRB_QP_STATE) {
 		to = attr->state;
 		if ((unsigned int)to >= VRB_QPS_NUM)

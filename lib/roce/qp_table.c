@@ -51,6 +51,18 @@ static const struct vrb_transition ud STATES = {
 	[VRB_QPS_SQE][VRB_QPS_RTS] = { true, 0, VRB_QP_CUR_STATE | VRB_QP_QKEY },
 };
 
+static const struct vrb_transition raw STATES = {
+	[VRB_QPS_RESET][VRB_QPS_INIT] = { true, VRB_QP_PORT, 0 },
+	[VRB_QPS_INIT][VRB_QPS_INIT] = { true, 0, VRB_QP_PORT },
+	[VRB_QPS_INIT][VRB_QPS_RTR] = { true, 0, 0 },
+	[VRB_QPS_RTR][VRB_QPS_RTS] = { true, 0, VRB_QP_CUR_STATE },
+	[VRB_QPS_RTS][VRB_QPS_RTS] = { true, 0, VRB_QP_CUR_STATE },
+	[VRB_QPS_RTS][VRB_QPS_SQD] = { true, 0, VRB_QP_EN_SQD_ASYNC_NOTIFY },
+	[VRB_QPS_SQD][VRB_QPS_RTS] = { true, 0, VRB_QP_CUR_STATE },
+	[VRB_QPS_SQD][VRB_QPS_SQD] = { true, 0, 0 },
+	[VRB_QPS_SQE][VRB_QPS_RTS] = { true, 0, VRB_QP_CUR_STATE },
+};
+
 static const struct vrb_transition xrc_send STATES = {
 	[VRB_QPS_RESET][VRB_QPS_INIT] = { true, BASE | VRB_QP_ACCESS_FLAGS, 0 },
 	[VRB_QPS_INIT][VRB_QPS_INIT] = { true, 0, BASE | VRB_QP_ACCESS_FLAGS },
@@ -84,6 +96,8 @@ vrb_qp_transition(enum vrb_qp_type type, enum vrb_qp_state from, enum vrb_qp_sta
 		return &uc[from][to];
 	case VRB_QPT_UD:
 		return &ud[from][to];
+	case VRB_QPT_RAW_PACKET:
+		return &raw[from][to];
 	case VRB_QPT_XRC_SEND:
 		return &xrc_send[from][to];
 	case VRB_QPT_XRC_RECV:

@@ -469,6 +469,8 @@ vrb_req_next(struct vrb_qp *qp, uint64_t now)
 	struct rte_mbuf *m = NULL;
 	enum step step;
 
+	if (unlikely(qp->transport == VRB_TRANSPORT_RAW))
+		return vrb_raw_next(qp);
 	if ((state != VRB_QPS_RTS && state != VRB_QPS_SQD) || qp->req.rnr_wait)
 		return NULL;
 	do {

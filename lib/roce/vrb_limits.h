@@ -21,6 +21,11 @@
 #define VRB_MAX_MR_SIZE (1ull << 47) /* bytes of a memory region: what a process can map */
 #define VRB_MAX_RD_ATOM 128        /* READs and atomics in flight, either direction, for each queue pair */
 #define VRB_MAX_AH 65536           /* address handles */
+#define VRB_MAX_WQ 65536           /* work queues */
+#define VRB_MAX_WQ_WR 16384        /* work requests of a work queue */
+#define VRB_MAX_IND_TBL 16384      /* receive indirection tables */
+#define VRB_MAX_IND_TBL_SIZE 4096  /* entries of one; a power of two */
+#define VRB_MAX_FLOW 1048576       /* flow rules */
 #define VRB_PKEY 0xffff            /* the one partition key, at index 0 */
 #define VRB_PKEYS 1
 #define VRB_GIDS 2                 /* GID 0: IPv4-mapped, GID 1: IPv6 link-local */

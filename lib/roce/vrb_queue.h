@@ -192,6 +192,9 @@ struct vrb_cqe {
 	uint32_t wc_flags;   /* VRB_WC_* */
 	uint64_t timestamp;  /* nanoseconds of the engine's clock */
 	void *qp_user;       /* vrb_qp_init.user of the QP */
+	uint32_t flow_tag;   /* of the flow rule that a frame came by; 0: none */
+	uint16_t cvlan;      /* VLAN tag that was taken out of a frame; 0: none */
+	uint16_t reserved;
 } __rte_cache_aligned;
 
 /* What vrb_cq.armed holds. */

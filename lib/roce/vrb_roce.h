@@ -227,6 +227,9 @@ struct vrb_av {
 	uint32_t flow_label;
 };
 
+struct vrb_ind_tbl;
+struct vrb_rss;
+
 struct vrb_qp_init {
 	enum vrb_qp_type type;
 	struct vrb_pd *pd;         /* XRC target: NULL */
@@ -234,6 +237,10 @@ struct vrb_qp_init {
 	struct vrb_cq *recv_cq;    /* XRC: NULL */
 	struct vrb_srq *srq;       /* or NULL */
 	struct vrb_xrcd *xrcd;     /* XRC target only */
+	/* Raw frames only. With a table the queue pair just receives, into its work queues: it has no queues and no CQ. */
+	struct vrb_ind_tbl *ind_tbl;
+	const struct vrb_rss *rss; /* with a table: what is hashed */
+	uint32_t rx_flags;         /* VRB_RX_* */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sig_all;
 	void *user;

@@ -44,6 +44,7 @@ enum vrb_wc_opcode {
 /* Bits of vrb_cqe.wc_flags. */
 #define VRB_WC_GRH (1u << 0)
 #define VRB_WC_WITH_IMM (1u << 1)
+#define VRB_WC_IP_CSUM_OK (1u << 2)
 #define VRB_WC_WITH_INV (1u << 3)
 
 enum vrb_wr_opcode {
@@ -65,6 +66,7 @@ enum vrb_wr_opcode {
 #define VRB_SEND_SIGNALED (1u << 1)
 #define VRB_SEND_SOLICITED (1u << 2)
 #define VRB_SEND_INLINE (1u << 3)
+#define VRB_SEND_IP_CSUM (1u << 4)
 
 /* Access rights of memory regions, windows and QPs. */
 #define VRB_ACCESS_LOCAL_WRITE (1u << 0)
@@ -79,6 +81,7 @@ enum vrb_qp_type {
 	VRB_QPT_RC = 2,
 	VRB_QPT_UC = 3,
 	VRB_QPT_UD = 4,
+	VRB_QPT_RAW_PACKET = 8,
 	VRB_QPT_XRC_SEND = 9,
 	VRB_QPT_XRC_RECV = 10,
 };
@@ -139,6 +142,7 @@ enum vrb_event_type {
 	VRB_EVENT_SRQ_ERR = 14,
 	VRB_EVENT_SRQ_LIMIT_REACHED = 15,
 	VRB_EVENT_QP_LAST_WQE_REACHED = 16,
+	VRB_EVENT_WQ_FATAL = 19,
 };
 
 /** One piece of a program's memory; laid out as struct ibv_sge. */
