@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "guard.h"
 #include "verbs_maps.h"
 #include "verbs_private.h"
 
@@ -129,13 +130,19 @@ reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 		errno = check_memory((uintptr_t)addr, length, access);
 	if (errno)
 		return NULL;
+	/* The program may have set handlers of its own since; ours has to see faults first. */
+	vrb_guard_install();
+	if (access & IBV_ACCESS_ZERO_BASED) {
+		access &= ~(unsigned int)IBV_ACCESS_ZERO_BASED;
+		iova = 0;
+	}
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return refuse_null(ENOMEM, "there is no memory");
 	rc = vrb_enter(ctx);
 	if (!rc) {
-		rc = vrb_mr_reg(ctx->engine, vrb_to_pd(pd)->pd, (uintptr_t)addr, length,
-			access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access, &mr->mr);
+		rc = vrb_mr_reg(ctx->engine, vrb_to_pd(pd)->pd, (uintptr_t)addr, length, iova,
+			access, &mr->mr);
 		vrb_leave(ctx);
 	}
 	if (rc) {
