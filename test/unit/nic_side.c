@@ -58,7 +58,8 @@ side_connect(struct side *s, const struct side_hello *peer)
 	now = vrb_nic_now(s->nic);
 	side_check(vrb_qp_modify(s->qp, &a, VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS, now), "INIT");
 	a.state = VRB_QPS_RTR;
-	a.path_mtu = VRB_MTU_4096;
+	/* 256 is 1, 512 is 2 ... */
+	a.path_mtu = __builtin_ctz(vrb_engine_max_mtu(s->engine)) - 7;
 	a.dest_qpn = peer->qpn;
 	a.rq_psn = a.sq_psn = 1000;
 	a.max_rd_atomic = a.max_dest_rd_atomic = 16;

@@ -57,6 +57,9 @@
 #define SPIN_MAX_NS 50000
 #define SPIN_YIELD_NS 5000
 #define YIELD_LONG_NS 3000
+/* After a round with so many frames the next are close: a short look is worth while in any case. */
+#define STREAM_BURST 4
+#define SPIN_STREAM_NS 5000u
 #define SPIN_PENALTY_MIN_NS 100000
 #define SPIN_PENALTY_MAX_NS 10000000
 #define SPIN_PENALTY_CROWDED_NS 1000000000
@@ -156,7 +159,7 @@ spin(struct vrb_nic *nic, uint64_t now)
 {
 	uint64_t took;
 
-	if (now - nic->bg.yielded < SPIN_YIELD_NS) {
+	if (now - RTE_MAX(nic->bg.yielded, nic->bg.active) < SPIN_YIELD_NS) {
 		rte_pause();
 		return;
 	}
@@ -202,7 +205,7 @@ static void
 sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 {
 	struct vrb_port *port = &nic->port;
-	uint64_t now = vrb_now(nic), deadline, called, woken;
+	uint64_t now = vrb_now(nic), deadline, recent, woken;
 
 	vrb_poller_arm(nic);
 	if (vrb_poller_rx(nic, now) > 0) {
@@ -210,11 +213,12 @@ sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 		deadline = 0;
 	} else {
 		deadline = vrb_engine_deadline(nic->engine);
-		called = atomic_load_explicit(&nic->last_call, memory_order_relaxed);
-		if (now < called + LINGER_NS)
+		recent = RTE_MAX(nic->bg.active, atomic_load_explicit(&nic->last_call, memory_order_relaxed));
+		if (nic->run.watch_wanted)
 			deadline = RTE_MIN(deadline, now + VRB_WATCH_NS);
-		else if (now < nic->bg.active + LINGER_NS)
+		else if (now < recent + LINGER_NS)
 			deadline = RTE_MIN(deadline, now + LINGER_NS);
+		nic->run.watch_wanted = false;
 		if (nic->run.num_refused > 0 || port->intr_fd < 0)
 			deadline = RTE_MIN(deadline, now + poll_interval(now - nic->bg.active));
 	}
@@ -230,8 +234,8 @@ sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 	atomic_store_explicit(&nic->background, VRB_BG_AWAKE, memory_order_relaxed);
 }
 
-/* One round. @return whether there was something to do */
-static bool
+/* One round. @return how much there was to do */
+static unsigned int
 run_round(struct vrb_nic *nic, uint64_t now)
 {
 	unsigned int work = 0;
@@ -239,7 +243,7 @@ run_round(struct vrb_nic *nic, uint64_t now)
 
 	work += vrb_poller_rx(nic, now);
 	done = vrb_poller_tx(nic, now, &work);
-	return work > 0 || (!done && nic->run.num_refused == 0);
+	return work + (!done && nic->run.num_refused == 0);
 }
 
 /*
@@ -263,7 +267,7 @@ take_turn(struct vrb_nic *nic)
 {
 	uint64_t now = vrb_now(nic), polls = program_polls(nic, now);
 	static const struct timespec busy = { .tv_nsec = BUSY_NS };
-	unsigned int old_lcore;
+	unsigned int old_lcore, work;
 
 	if (polls >= POLLS_NS) {
 		nap(nic, polls);
@@ -275,11 +279,13 @@ take_turn(struct vrb_nic *nic)
 	}
 	old_lcore = vrb_lcore_enter(nic);
 	vrb_poller_disarm(nic);
-	if (run_round(nic, now)) {
+	work = run_round(nic, now);
+	if (work > 0) {
+		nic->bg.stream = work >= STREAM_BURST;
 		if (nic->bg.spin_ns > 0 && now - nic->bg.active < SPIN_MAX_NS)
 			spin_paid_off(nic);
 		nic->bg.active = now;
-	} else if (now - nic->bg.active >= nic->bg.spin_ns) {
+	} else if (now - nic->bg.active >= RTE_MAX(nic->bg.spin_ns, nic->bg.stream ? SPIN_STREAM_NS : 0u)) {
 		if (nic->bg.spin_ns > 0)
 			spin_no_more(nic, now, SPIN_PENALTY_MAX_NS);
 		sleep_until_needed(nic, old_lcore);
@@ -287,7 +293,7 @@ take_turn(struct vrb_nic *nic)
 	}
 	vrb_lcore_leave(old_lcore);
 	vrb_baton_release(&nic->baton);
-	if (nic->bg.spin_ns > 0 && nic->bg.active != now)
+	if (work == 0)
 		spin(nic, now);
 }
 

@@ -175,22 +175,32 @@ find_attr(struct nlmsghdr *nh, size_t header, uint16_t type)
 	return NULL;
 }
 
-/* Replaces the destination by the gateway if there is one on the way. */
+/* Asks for the route to an address by way of the interface. @return as ask() */
 static int
-next_hop(unsigned int ifindex, struct kaddr *a)
+route(unsigned int ifindex, const struct kaddr *a, unsigned int flags, void *buf, size_t len)
 {
 	struct request r = { .nh = { .nlmsg_type = RTM_GETROUTE, .nlmsg_len = NLMSG_LENGTH(sizeof(r.rt)) },
-		.rt = { .rtm_family = a->family, .rtm_dst_len = a->len * 8 } };
-	char buf[4096] __rte_aligned(8);
-	struct nlmsghdr *nh = (struct nlmsghdr *)(void *)buf;
-	struct rtattr *gw;
+		.rt = { .rtm_family = a->family, .rtm_dst_len = a->len * 8, .rtm_flags = flags } };
 	uint32_t oif = ifindex;
-	int rc;
 
 	add_attr(&r, RTA_DST, a->bytes, a->len);
 	add_attr(&r, RTA_OIF, &oif, sizeof(oif));
-	rc = ask(&r, buf, sizeof(buf));
-	if (rc < 0)
+	return ask(&r, buf, len);
+}
+
+/*
+ * Replaces the destination by the gateway if there is one on the way. Asked for an interface the kernel takes an address
+ * that it has no route for as being on the link, so whether an entry of its tables matches is asked first.
+ */
+static int
+next_hop(unsigned int ifindex, struct kaddr *a)
+{
+	char buf[4096] __rte_aligned(8);
+	struct nlmsghdr *nh = (struct nlmsghdr *)(void *)buf;
+	struct rtattr *gw;
+
+	if (route(ifindex, a, RTM_F_FIB_MATCH, buf, sizeof(buf)) < 0 ||
+		route(ifindex, a, 0, buf, sizeof(buf)) < 0)
 		return -ENETUNREACH;
 	if (((struct rtmsg *)NLMSG_DATA(nh))->rtm_type != RTN_UNICAST)
 		return -ENETUNREACH;

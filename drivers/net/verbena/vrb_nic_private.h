@@ -23,7 +23,7 @@
 /* A program polls as long as its calls are no further apart. */
 #define VRB_CALL_GAP_NS 4000
 /*
- * While a program makes calls now and then the background thread sleeps no longer than this, so that the interrupt can be
+ * When a program polls now and then the background thread sleeps no longer than this, so that the interrupt can be
  * disabled while the program polls: at the worst a frame that comes when it has stopped waits for so long.
  */
 #define VRB_WATCH_NS 300000
@@ -58,6 +58,7 @@ struct vrb_nic {
 		uint16_t first_refused, num_refused;
 		uint16_t kicks;
 		bool armed;               /* the Rx interrupt is enabled */
+		bool watch_wanted;        /* the program has polled, and might disable it meanwhile */
 		unsigned int saved_lcore; /* of the holder, between vrb_nic_lock() and vrb_nic_unlock() */
 		uint64_t rx_foreign;      /* frames that were not RoCE */
 	} run __rte_cache_aligned;
@@ -75,6 +76,7 @@ struct vrb_nic {
 	struct {
 		uint64_t not_before;     /* calls that came earlier do not count */
 		uint64_t active;         /* the last round that had something to do */
+		bool stream;             /* that round had many frames */
 		uint32_t spin_ns;        /* how long it looks for frames before it sleeps */
 		uint32_t spin_penalty;   /* how long it does without when that was in vain */
 		uint64_t spin_after;     /* not before that time */

@@ -208,8 +208,10 @@ background_sleeps(struct vrb_nic *nic)
 static void
 watch_instead(struct vrb_nic *nic, uint64_t now)
 {
-	if (now - atomic_load_explicit(&nic->polls_since, memory_order_relaxed) > WATCH_AFTER_NS &&
-		atomic_load_explicit(&nic->sleep_until, memory_order_relaxed) < now + VRB_WATCH_NS)
+	if (now - atomic_load_explicit(&nic->polls_since, memory_order_relaxed) <= WATCH_AFTER_NS)
+		return;
+	nic->run.watch_wanted = true;
+	if (atomic_load_explicit(&nic->sleep_until, memory_order_relaxed) < now + VRB_WATCH_NS)
 		vrb_poller_disarm(nic);
 }
 

@@ -171,7 +171,8 @@ make_pool(const struct vrb_port *p, const char *what, unsigned int n, uint16_t r
 static int
 make_pools(struct vrb_port *p, char *why, size_t why_len)
 {
-	uint16_t frame = RTE_ALIGN_CEIL(p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN + 64, 64);
+	/* net_af_packet wants room for a block of its ring (2 KiB by default), whatever the MTU. */
+	uint16_t frame = RTE_ALIGN_CEIL(RTE_MAX(p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, 2048), 64);
 
 	p->tx_pool = make_pool(p, "tx", VRB_PORT_TX_MBUFS, p->zero_copy ? VRB_MBUF_ROOM :
 			RTE_MAX(frame, VRB_MBUF_ROOM));
