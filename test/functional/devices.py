@@ -51,12 +51,18 @@ def stable_guid(site):
     require(len(seen) == 1, f"two runs with one address differ: {seen}")
 
 
+def leaves_nothing(site):
+    """A program that ended by itself is no member any more, and has left no file of its own."""
+    site.run(["ibv_devinfo"])
+    require(not site.sockets(), f"left on the segment: {site.sockets()}")
+
+
 def main():
     args = arguments(__doc__)
     suite = Suite()
     for identity in identities():
         with Site(args.verbena, identity) as site:
-            for check in (ibv_devices, ibv_devices_time, ibv_devinfo, stable_guid):
+            for check in (ibv_devices, ibv_devices_time, ibv_devinfo, stable_guid, leaves_nothing):
                 suite.check(f"{check.__name__} as {identity.name}", lambda c=check: c(site))
     return suite.finish()
 

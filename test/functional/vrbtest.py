@@ -177,6 +177,10 @@ class Site:
         path = self.command.parent.parent.parent / "lib/verbs" / SONAME
         return path if path.exists() else next(self.folder.glob(f"stage/**/verbena/{SONAME}"))
 
+    def sockets(self):
+        """Names of the members on the segments of this site, living or left behind."""
+        return sorted(p.name for p in self.runtime.glob("verbena/*/*") if p.is_socket())
+
     def copy(self, program):
         """A program of the build tree where every identity can run it."""
         place = self.folder / Path(program).name
