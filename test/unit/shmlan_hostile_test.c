@@ -44,7 +44,7 @@ exchange(uint16_t from, uint16_t to, uint32_t seq)
 	struct rte_ether_addr mac = su_mac(to);
 	struct rte_mbuf *m;
 
-	uint64_t end = su_now() + 1000000;
+	uint64_t end = su_now() + SU_PATIENCE;
 	bool found = false;
 
 	su_tx(from, su_frame(&mac, from, 200, seq, 1));
@@ -117,7 +117,7 @@ fake_open(struct fake *f, uint16_t port)
 	assert_int_equal(vrb_shmlan_msg_send(f->sock, &msg, &fd, 1), 0);
 	close(fd);
 	p = (struct pollfd){.fd = f->sock, .events = POLLIN};
-	assert_int_equal(poll(&p, 1, 1000), 1);
+	assert_int_equal(poll(&p, 1, SU_PATIENCE / 1000), 1);
 	assert_int_equal(vrb_shmlan_msg_recv(f->sock, &answer, fds), sizeof(answer));
 	assert_int_equal(answer.type, SHM_MSG_BELL);
 	vrb_shmlan_msg_close_fds(fds);
@@ -140,7 +140,7 @@ hangs_up(int sock)
 	ssize_t n;
 
 	do {
-		if (poll(&p, 1, 1000) != 1)
+		if (poll(&p, 1, SU_PATIENCE / 1000) != 1)
 			return false;
 		n = recv(sock, buf, sizeof(buf), MSG_DONTWAIT);
 	} while (n > 0);

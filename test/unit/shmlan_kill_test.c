@@ -36,7 +36,8 @@ struct host {
 	uint32_t sent;
 	struct rte_mbuf *held[BURST]; /* did not fit, to be sent first */
 	unsigned int nheld;
-	uint64_t stuck; /* since when nothing has fitted */
+	uint64_t last; /* when a burst was tried that did not fit */
+	uint64_t stuck; /* for how long none has fitted */
 };
 
 struct member {
@@ -120,11 +121,15 @@ transmit(struct member *me, unsigned int n)
 	sent = rte_eth_tx_burst(me->port, 0, h->held, h->nheld);
 	memmove(h->held, h->held + sent, (h->nheld - sent) * sizeof(h->held[0]));
 	h->nheld -= sent;
-	if (sent != 0)
-		h->stuck = 0;
-	else if (h->stuck == 0)
-		h->stuck = su_now();
-	return h->stuck == 0 || su_now() - h->stuck < 5000000;
+	if (sent != 0) {
+		h->stuck = h->last = 0;
+		return true;
+	}
+	/* Time in which we did not run does not count: the peer may not have run either. */
+	if (h->last != 0)
+		h->stuck += RTE_MIN(su_now() - h->last, (uint64_t)1000);
+	h->last = su_now();
+	return h->stuck < SU_PATIENCE / 2;
 }
 
 /*
@@ -166,7 +171,7 @@ step(struct member *me)
 		owner[n] = inc;
 		rte_pktmbuf_free_bulk(h->held, h->nheld);
 		h->nheld = 0;
-		h->stuck = 0;
+		h->stuck = h->last = 0;
 		/* A new name with it: what is still on its way to the former owner does not matter.
 		 */
 		h->sent = 0;
@@ -270,7 +275,7 @@ run_for(struct member *me, unsigned int us)
 static void
 wait_for_members(struct member *me, unsigned int n)
 {
-	uint64_t end = su_now() + 10000000;
+	uint64_t end = su_now() + SU_PATIENCE;
 	struct shm_reg *reg = &shm_port_of(&rte_eth_devices[me->port])->reg;
 
 	while (vrb_shmlan_reg_others_up(reg) != n && su_now() < end) {
@@ -325,7 +330,7 @@ survivors_go_on_when_members_are_killed(void **state)
 static void
 segment_of_dead_members_is_used_again(void **state)
 {
-	uint64_t end = su_now() + 10000000;
+	uint64_t end = su_now() + SU_PATIENCE;
 	struct rte_ether_addr mac, first = host_mac(0);
 	unsigned int i;
 	uint16_t port;

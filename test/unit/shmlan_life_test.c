@@ -79,7 +79,7 @@ on_lsc(uint16_t port, enum rte_eth_event_type type, void *arg, void *ret)
 static void
 wait_lsc(struct lsc *l, int events, int status)
 {
-	uint64_t end = su_now() + 1000000;
+	uint64_t end = su_now() + SU_PATIENCE;
 
 	while (__atomic_load_n(&l->events, __ATOMIC_ACQUIRE) < events && su_now() < end)
 		usleep(200);
@@ -177,7 +177,7 @@ open_fds(void)
 static void
 expect_open_fds(unsigned int fds)
 {
-	uint64_t end = su_now() + 1000000;
+	uint64_t end = su_now() + SU_PATIENCE;
 
 	while (open_fds() != fds && su_now() < end)
 		usleep(1000);
@@ -358,7 +358,7 @@ frame_wakes_a_sleeper(void **state)
 		assert_false(readable(rx_fd(b), i < 10 ? 5 : 0));
 		su_tx(a, su_frame(&mac, a, 60, i, 1));
 		su_tx(a, su_frame(&mac, a, 60, i, 1));
-		assert_true(readable(rx_fd(b), 1000));
+		assert_true(readable(rx_fd(b), SU_PATIENCE / 1000));
 		assert_int_equal(rte_eth_dev_rx_intr_disable(b, 0), 0);
 		assert_false(readable(rx_fd(b), 0));
 		assert_int_equal(su_rx(b, &m, 1), 1);
@@ -401,7 +401,7 @@ first_frame_of_a_connection_wakes_a_sleeper(void **state)
 		assert_int_equal(rte_eth_dev_rx_intr_enable(b, 0), 0);
 		su_tx(a, su_frame(&mac, a, 60, i, 1));
 		for (n = 0; n == 0;) {
-			assert_true(readable(rx_fd(b), 1000));
+			assert_true(readable(rx_fd(b), SU_PATIENCE / 1000));
 			assert_int_equal(rte_eth_dev_rx_intr_disable(b, 0), 0);
 			n = rte_eth_rx_burst(b, 0, &m, 1);
 			assert_int_equal(rte_eth_dev_rx_intr_enable(b, 0), 0);
@@ -410,7 +410,7 @@ first_frame_of_a_connection_wakes_a_sleeper(void **state)
 		rte_pktmbuf_free(m);
 		/* So does its end. */
 		su_close(a);
-		assert_true(readable(rx_fd(b), 1000));
+		assert_true(readable(rx_fd(b), SU_PATIENCE / 1000));
 		assert_int_equal(rte_eth_dev_rx_intr_disable(b, 0), 0);
 	}
 }
@@ -430,7 +430,7 @@ epoll_interface_works(void **state)
 	assert_int_equal(rte_eth_dev_rx_intr_enable(b, 0), 0);
 	assert_int_equal(rte_epoll_wait(RTE_EPOLL_PER_THREAD, &ev, 1, 0), 0);
 	su_tx(a, su_frame(&mac, a, 60, 1, 1));
-	assert_int_equal(rte_epoll_wait(RTE_EPOLL_PER_THREAD, &ev, 1, 1000), 1);
+	assert_int_equal(rte_epoll_wait(RTE_EPOLL_PER_THREAD, &ev, 1, SU_PATIENCE / 1000), 1);
 	assert_int_equal(rte_eth_dev_rx_intr_disable(b, 0), 0);
 	assert_int_equal(su_rx(b, &m, 1), 1);
 	rte_pktmbuf_free(m);
@@ -490,7 +490,7 @@ sleepy_receiver(void *arg)
 		if (n != 0)
 			continue;
 		rte_eth_dev_rx_intr_enable(f->to, 0);
-		if (!readable(rte_eth_dev_rx_intr_ctl_q_get_fd(f->to, 0), 2000))
+		if (!readable(rte_eth_dev_rx_intr_ctl_q_get_fd(f->to, 0), SU_PATIENCE / 1000))
 			return NULL;
 		rte_eth_dev_rx_intr_disable(f->to, 0);
 	}
@@ -602,7 +602,7 @@ sleeper_with_many_members_is_woken_by_each(void **state)
 			assert_int_equal(rte_eth_dev_rx_intr_enable(p[0], 0), 0);
 			assert_false(readable(rx_fd(p[0]), 0));
 			su_tx(p[i], su_frame(&mac, p[i], 60, i, 1));
-			assert_true(readable(rx_fd(p[0]), 1000));
+			assert_true(readable(rx_fd(p[0]), SU_PATIENCE / 1000));
 			assert_int_equal(rte_eth_dev_rx_intr_disable(p[0], 0), 0);
 			assert_int_equal(su_rx(p[0], &m, 1), 1);
 			assert_int_equal(su_frame_seq(m), i);

@@ -195,7 +195,7 @@ su_mac(uint16_t port)
 void
 su_wait_link(uint16_t port, bool up)
 {
-	uint64_t end = su_now() + 1000000;
+	uint64_t end = su_now() + SU_PATIENCE;
 	struct rte_eth_link link;
 
 	do {
@@ -302,7 +302,7 @@ su_frame_seq(const struct rte_mbuf *m)
 unsigned int
 su_rx(uint16_t port, struct rte_mbuf **pkts, unsigned int n)
 {
-	uint64_t end = su_now() + 1000000;
+	uint64_t end = su_now() + SU_PATIENCE;
 	unsigned int got = 0;
 
 	do {

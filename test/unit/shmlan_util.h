@@ -19,6 +19,9 @@
 #define SU_POOL_SIZE 8191
 #define SU_HDR 14
 
+/** Microseconds until what has to happen has not happened: long, as machines may be busy. */
+#define SU_PATIENCE 20000000
+
 /** Starts the EAL; the arguments of the program are not used. Ends the process when that fails. */
 void su_eal_init(void);
 
@@ -54,7 +57,7 @@ void su_close_all(void);
 /** The port's address. */
 struct rte_ether_addr su_mac(uint16_t port);
 
-/** Waits until the link of a port is @p up, up to a second. */
+/** Waits until the link of a port is @p up, up to SU_PATIENCE. */
 void su_wait_link(uint16_t port, bool up);
 
 /**
@@ -72,7 +75,7 @@ bool su_frame_is(const struct rte_mbuf *m, uint32_t len, uint32_t seq);
  * checked. */
 uint32_t su_frame_seq(const struct rte_mbuf *m);
 
-/** Receives exactly @p n frames, waiting up to a second; returns how many came. */
+/** Receives exactly @p n frames, waiting up to SU_PATIENCE; returns how many came. */
 unsigned int su_rx(uint16_t port, struct rte_mbuf **pkts, unsigned int n);
 
 /** Sends one frame; must be taken. */

@@ -476,13 +476,20 @@ vrb_bell_clear(struct vrb_bell_page *p, uint32_t flags)
 	return atomic_fetch_and_explicit(&p->attention, ~flags, memory_order_seq_cst);
 }
 
-/* Receiver: takes the bits of one word. An empty word is only loaded. */
+/*
+ * Receiver: takes the bits of one word. An empty word is only loaded. The fence stands between
+ * the clearing of a bit and the look at its ring.
+ */
 static inline uint64_t
 vrb_bell_take(struct vrb_bell_page *p, uint32_t word)
 {
+	uint64_t bits;
+
 	if (atomic_load_explicit(&p->pending[word], memory_order_relaxed) == 0)
 		return 0;
-	return atomic_exchange_explicit(&p->pending[word], 0, memory_order_seq_cst);
+	bits = atomic_exchange_explicit(&p->pending[word], 0, memory_order_seq_cst);
+	vrb_bell_fence();
+	return bits;
 }
 
 #endif
