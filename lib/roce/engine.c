@@ -70,6 +70,7 @@ vrb_engine_destroy(struct vrb_engine *e)
 			vrb_qp_destroy(e->qps[i]);
 	}
 	vrb_wq_forget(e);
+	vrb_ah_forget(e);
 	for (i = 0; i < e->mr_cap; i++)
 		free(e->mrs[i]);
 	while (e->loop_tail != e->loop_head)

@@ -38,6 +38,7 @@ struct vrb_ah {
 	struct vrb_pd *pd;
 	struct vrb_av av;
 	struct vrb_path path;
+	struct vrb_ah *next;     /* in vrb_engine.dead_ahs */
 };
 
 /** A received packet, taken apart. Points into the first segment of the mbuf. */
@@ -192,6 +193,7 @@ struct vrb_engine {
 	TAILQ_HEAD(, vrb_ind_tbl) ind_tbls;
 	uint32_t num_wqs, next_wq, num_ind_tbls, next_ind_tbl;
 	uint32_t num_ahs;
+	struct vrb_ah *dead_ahs; /* destroyed, but named by datagrams that were not sent when it was */
 	uint32_t mr_cap, num_mrs, mr_free, num_pds, num_cqs, num_srqs;
 	uint32_t rnd;
 	struct rte_mbuf *loop[VRB_LOOP_SIZE];
@@ -387,5 +389,7 @@ void vrb_wq_overruns(struct vrb_engine *e);
 /* unreliable.c */
 void vrb_uc_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);
 void vrb_ud_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);
+/** Frees what vrb_ah_destroy() has left. */
+void vrb_ah_forget(struct vrb_engine *e);
 
 #endif

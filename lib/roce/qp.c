@@ -284,6 +284,24 @@ vrb_qp_num(const struct vrb_qp *qp)
 	return qp->qpn;
 }
 
+struct vrb_qp *
+vrb_qp_find_target(struct vrb_engine *e, const struct vrb_xrcd *xrcd, uint32_t qpn, void **user)
+{
+	struct vrb_qp *qp = vrb_engine_qp(e, qpn);
+
+	*user = NULL;
+	if (qp == NULL || qp->xrcd != xrcd)
+		return NULL;
+	*user = qp->user;
+	return qp;
+}
+
+void
+vrb_qp_set_user(struct vrb_qp *qp, void *user)
+{
+	qp->user = user;
+}
+
 enum vrb_qp_state
 vrb_qp_state(const struct vrb_qp *qp)
 {
@@ -304,6 +322,8 @@ vrb_qp_check_send(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
 		return -EINVAL;
 	if (unlikely(wqe->length > VRB_MAX_MSG))
 		return -E2BIG;
+	if (qp->transport == VRB_TRANSPORT_UD && unlikely(wqe->ud.ah == NULL))
+		return -EINVAL;
 	if (wqe->flags & VRB_SEND_INLINE) {
 		if (unlikely(wqe->length > qp->sq.max_inline))
 			return -E2BIG;

@@ -171,6 +171,10 @@ start(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
 	if (qp->transport == VRB_TRANSPORT_UD && wqe->length > qp->mtu)
 		return fail_local(qp, wqe, VRB_WC_LOC_LEN_ERR,
 			"a datagram cannot be longer than the port's active MTU");
+	/* IBTA 10.2.2.2: address handles belong to a protection domain. */
+	if (qp->transport == VRB_TRANSPORT_UD && wqe->ud.ah->pd != qp->pd)
+		return fail_local(qp, wqe, VRB_WC_LOC_QP_OP_ERR,
+			"the address handle belongs to another protection domain than the queue pair");
 	if (vrb_wqe_is_rd_atomic(wqe) && qp->attr.max_rd_atomic == 0)
 		return fail_local(qp, wqe, VRB_WC_LOC_QP_OP_ERR,
 			"the queue pair was given max_rd_atomic 0, so it can send neither READs nor atomics");

@@ -152,11 +152,61 @@ vrb_ah_create(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_av *av, 
 	return 0;
 }
 
+/** Whether a datagram that is still to be sent names it. */
+static bool
+is_named(const struct vrb_engine *e, const struct vrb_ah *ah)
+{
+	uint32_t i, idx, head;
+
+	for (i = 0; i < VRB_MAX_QP; i++) {
+		const struct vrb_qp *qp = e->qps[i];
+
+		if (qp == NULL || qp->transport != VRB_TRANSPORT_UD)
+			continue;
+		head = atomic_load_explicit(&qp->sq.head, memory_order_acquire);
+		idx = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+		for (; idx != head; idx++) {
+			if (vrb_sq_at(&qp->sq, idx)->ud.ah == ah)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void
+free_unnamed(struct vrb_engine *e)
+{
+	struct vrb_ah **link = &e->dead_ahs, *ah;
+
+	while ((ah = *link) != NULL) {
+		if (is_named(e, ah)) {
+			link = &ah->next;
+			continue;
+		}
+		*link = ah->next;
+		free(ah);
+	}
+}
+
 int
 vrb_ah_destroy(struct vrb_engine *e, struct vrb_ah *ah)
 {
 	ah->pd->refs--;
 	e->num_ahs--;
-	free(ah);
+	/* Programs destroy it while datagrams to it wait, as hardware lets them; then its memory stays. */
+	ah->next = e->dead_ahs;
+	e->dead_ahs = ah;
+	free_unnamed(e);
 	return 0;
+}
+
+void
+vrb_ah_forget(struct vrb_engine *e)
+{
+	struct vrb_ah *ah;
+
+	while ((ah = e->dead_ahs) != NULL) {
+		e->dead_ahs = ah->next;
+		free(ah);
+	}
 }

@@ -209,7 +209,7 @@ struct vrb_ah;
 
 /** @return 0, -EINVAL (address family, index of the GID, flow label), -ENOMEM */
 int vrb_ah_create(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_av *av, struct vrb_ah **ah);
-/** No work request that names it may be outstanding. @return 0 */
+/** Datagrams that were posted before are still sent. @return 0 */
 int vrb_ah_destroy(struct vrb_engine *e, struct vrb_ah *ah);
 
 /* ---- queue pairs ---- */
@@ -278,11 +278,16 @@ void vrb_qp_query(const struct vrb_qp *qp, struct vrb_qp_attr *attr);
 struct vrb_sq *vrb_qp_sq(struct vrb_qp *qp);
 struct vrb_rq *vrb_qp_rq(struct vrb_qp *qp);  /* its own; NULL with an SRQ */
 uint32_t vrb_qp_num(const struct vrb_qp *qp);
+/** The XRC target with number @p qpn in the domain, or NULL. @param user out: vrb_qp_init.user */
+struct vrb_qp *vrb_qp_find_target(struct vrb_engine *e, const struct vrb_xrcd *xrcd, uint32_t qpn, void **user);
+/** Changes vrb_qp_init.user. */
+void vrb_qp_set_user(struct vrb_qp *qp, void *user);
 /** Needs no baton. */
 enum vrb_qp_state vrb_qp_state(const struct vrb_qp *qp);
 
 /**
- * Whether @p wqe, filled but not committed, may be posted: state, opcode, number of SGEs, length, inline data. Under sq->lock.
+ * Whether @p wqe, filled but not committed, may be posted: state, opcode, number of SGEs, length, inline data, of UD
+ * the address. Under sq->lock.
  * @return 0, -EINVAL (also for a QP below RTS), -EOPNOTSUPP (opcode), -E2BIG (message or inline data too long)
  */
 int vrb_qp_check_send(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe);

@@ -1,13 +1,137 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses: what a received datagram tells about its sender, and the MAC address behind a GID.
+ * Addresses: address handles, what a received datagram tells about its sender, and the MAC address
+ * behind a GID.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "verbs_private.h"
+
+int
+vrb_check_av(const struct ibv_ah_attr *av, bool multicast, const char *call)
+{
+	/* RoCE Annex A16.4.4: the address is the GRH's. */
+	if (!av->is_global)
+		return vrb_explain_call(EINVAL, call,
+			"ah_attr.is_global is 0, but on Ethernet the address is the GID in "
+			"ah_attr.grh");
+	if (av->port_num != 1)
+		return vrb_explain_call(EINVAL, call,
+			"ah_attr.port_num is %u; the device has one port, number 1", av->port_num);
+	if (av->grh.sgid_index >= VRB_GIDS)
+		return vrb_explain_call(EINVAL, call,
+			"ah_attr.grh.sgid_index is %u; the table has indices 0 to %d",
+			av->grh.sgid_index, VRB_GIDS - 1);
+	if (av->grh.dgid.raw[0] == 0xff && !multicast)
+		return vrb_explain_call(
+			EINVAL, call, "ah_attr.grh.dgid is a multicast address");
+	if (av->sl > 15)
+		return vrb_explain_call(
+			EINVAL, call, "ah_attr.sl is %u; there are 0 to 15", av->sl);
+	return 0;
+}
+
+void
+vrb_av_to_engine(const struct ibv_ah_attr *a, struct vrb_av *av)
+{
+	memset(av, 0, sizeof(*av));
+	memcpy(&av->dgid, &a->grh.dgid, sizeof(av->dgid));
+	av->sgid_index = a->grh.sgid_index;
+	av->hop_limit = a->grh.hop_limit;
+	av->tclass = a->grh.traffic_class;
+	av->flow_label = a->grh.flow_label & 0xfffff;
+	av->sl = a->sl;
+	av->src_path_bits = a->src_path_bits;
+	av->static_rate = a->static_rate;
+}
+
+static const char *
+gid_text(const union vrb_gid *gid, char *buf, socklen_t len)
+{
+	if (!gid->dword[0] && !gid->dword[1] && gid->dword[2] == htonl(0xffff))
+		return inet_ntop(AF_INET, gid->raw + 12, buf, len);
+	return inet_ntop(AF_INET6, gid->raw, buf, len);
+}
+
+int
+vrb_av_resolve(struct vrb_ctx *ctx, struct vrb_av *av, const char *call)
+{
+	char text[INET6_ADDRSTRLEN];
+	int rc = vrb_nic_resolve(ctx->nic, &av->dgid, av->dmac);
+
+	return rc ? vrb_explain_call(-rc, call,
+			    "the MAC address of %s cannot be found; is that host there, on this "
+			    "network?",
+			    gid_text(&av->dgid, text, sizeof(text)))
+		  : 0;
+}
+
+struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(pd->context);
+	struct vrb_vah *ah;
+	struct vrb_av av;
+	int rc;
+
+	if (unlikely(vrb_forked))
+		return vrb_fail_null(
+			ENODEV, "the device belongs to the process that this one was forked from");
+	errno = vrb_check_av(attr, true, __func__);
+	if (errno)
+		return NULL;
+	vrb_av_to_engine(attr, &av);
+	errno = vrb_av_resolve(ctx, &av, __func__);
+	if (errno)
+		return NULL;
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return vrb_fail_null(ENOMEM, "there is no memory");
+	vrb_nic_lock(ctx->nic);
+	rc = vrb_ah_create(ctx->engine, vrb_to_pd(pd)->pd, &av, &ah->ah);
+	vrb_nic_unlock(ctx->nic);
+	if (rc)
+		free(ah);
+	if (rc == -EINVAL)
+		return vrb_fail_null(
+			EINVAL, "the GID at sgid_index is of another address family than dgid");
+	if (rc)
+		return vrb_fail_null(-rc, "there can be %d address handles", VRB_MAX_AH);
+	ah->ibv.context = pd->context;
+	ah->ibv.pd = pd;
+	ah->ibv.handle = vrb_obj_add(ctx, VRB_KIND_AH, &ah->obj);
+	return &ah->ibv;
+}
+
+int
+ibv_destroy_ah(struct ibv_ah *ibv)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
+	struct vrb_vah *ah = vrb_to_ah(ibv);
+
+	if (vrb_enter(ctx))
+		return vrb_fail(
+			ENODEV, "the device belongs to the process that this one was forked from");
+	vrb_ah_destroy(ctx->engine, ah->ah);
+	vrb_leave(ctx);
+	vrb_obj_remove(ctx, VRB_KIND_AH, &ah->obj);
+	free(ah);
+	return 0;
+}
+
+void
+vrb_ah_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx)
+{
+	struct vrb_vah *ah = vrb_container(obj, struct vrb_vah, obj);
+
+	vrb_ah_destroy(ctx->engine, ah->ah);
+	free(ah);
+}
 
 /* The 40 bytes before a datagram hold an IPv6 header, or an IPv4 header in the last 20 (RoCE Annex
  * A17.4.5.1). */

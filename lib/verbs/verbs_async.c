@@ -32,7 +32,7 @@ async_event(void *arg, enum vrb_event_type type, void *obj)
 {
 	struct vrb_vcq *cq = obj;
 	struct vrb_vsrq *srq = obj;
-	struct vrb_vqp *qp = obj;
+	struct vrb_vqp *qp = obj, *handle = qp;
 
 	switch (type) {
 	case VRB_EVENT_CQ_ERR:
@@ -48,7 +48,10 @@ async_event(void *arg, enum vrb_event_type type, void *obj)
 	case VRB_EVENT_COMM_EST:
 	case VRB_EVENT_SQ_DRAINED:
 	case VRB_EVENT_QP_LAST_WQE_REACHED:
-		post_event(qp->ibv.qp_base.context, qp->events, VRB_QP_EVENTS, type);
+		do {
+			post_event(handle->ibv.qp_base.context, handle->events, VRB_QP_EVENTS, type);
+			handle = handle->next_handle;
+		} while (handle != qp);
 		break;
 	case VRB_EVENT_DEVICE_FATAL:
 	case VRB_EVENT_PORT_ACTIVE:

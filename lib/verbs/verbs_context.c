@@ -34,6 +34,9 @@ fill_ops(struct verbs_context *v)
 	v->create_srq_ex = vrb_verbs_create_srq_ex;
 	v->get_srq_num = vrb_verbs_get_srq_num;
 	v->create_qp_ex = vrb_verbs_create_qp_ex;
+	v->open_qp = vrb_verbs_open_qp;
+	v->open_xrcd = vrb_verbs_open_xrcd;
+	v->close_xrcd = vrb_verbs_close_xrcd;
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 }
@@ -86,10 +89,12 @@ abandon_all(struct vrb_ctx *ctx)
 {
 	static void (*const abandon[VRB_KINDS])(struct vrb_obj *, struct vrb_ctx *) = {
 		[VRB_KIND_QP] = vrb_qp_abandon,
+		[VRB_KIND_AH] = vrb_ah_abandon,
 		[VRB_KIND_MW] = vrb_mw_abandon,
 		[VRB_KIND_MR] = vrb_mr_abandon,
 		[VRB_KIND_SRQ] = vrb_srq_abandon,
 		[VRB_KIND_CQ] = vrb_cq_abandon,
+		[VRB_KIND_XRCD] = vrb_xrcd_abandon,
 		[VRB_KIND_CHANNEL] = vrb_channel_abandon,
 		[VRB_KIND_PD] = vrb_pd_abandon,
 	};

@@ -52,6 +52,17 @@ fill_sges(const struct vrb_sq *sq, struct vrb_send_wqe *wqe, const struct ibv_se
 
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
+/* Where a datagram goes. */
+static void
+fill_ud(struct vrb_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	struct ibv_ah *ah = wr->wr.ud.ah;
+
+	wqe->ud.ah = ah ? vrb_to_ah(ah)->ah : NULL;
+	wqe->ud.remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
+	wqe->ud.qkey = wr->wr.ud.remote_qkey;
+}
+
 /* What depends on the opcode. @return 0 or -errno */
 static int
 fill_operation(struct vrb_send_wqe *wqe, const struct ibv_send_wr *wr)
@@ -106,6 +117,17 @@ fill(const struct vrb_vqp *qp, struct vrb_send_wqe *wqe, const struct ibv_send_w
 		rc = fill_sges(qp->sq, wqe, wr);
 	if (likely(!rc))
 		rc = fill_operation(wqe, wr);
+	switch (qp->ibv.qp_base.qp_type) {
+	case IBV_QPT_UD:
+		/* The operations of datagrams leave that part of the entry free; others are refused. */
+		fill_ud(wqe, wr);
+		break;
+	case IBV_QPT_XRC_SEND:
+		wqe->srqn = wr->qp_type.xrc.remote_srqn;
+		break;
+	default:
+		break;
+	}
 	return likely(!rc) ? vrb_qp_check_send(qp->qp, wqe) : rc;
 }
 
@@ -117,6 +139,9 @@ explain_send(const struct vrb_vqp *qp, const struct ibv_send_wr *wr, int rc)
 
 	switch (rc) {
 	case -ENOMEM:
+		if (!qp->sq->max_wr)
+			return vrb_explain_call(EINVAL, call, "QP %u has no send queue",
+				qp->ibv.qp_base.qp_num);
 		return vrb_explain_call(ENOMEM, call,
 			"the send queue of QP %u is full: all of its %u entries wait for "
 			"completions to be polled",
@@ -233,8 +258,7 @@ check_recv(const struct vrb_vqp *qp)
 		return ENODEV;
 	if (unlikely(!qp->rq))
 		return vrb_explain_call(EINVAL, "ibv_post_recv",
-			"QP %u receives from a shared queue; use "
-			"ibv_post_srq_recv",
+			"QP %u has no receive queue of its own; use ibv_post_srq_recv",
 			qp->ibv.qp_base.qp_num);
 	/* IBTA 10.3.1: nothing can be posted in RESET. */
 	if (unlikely(vrb_qp_state(qp->qp) == VRB_QPS_RESET))

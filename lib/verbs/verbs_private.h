@@ -115,10 +115,12 @@ void vrb_evq_wait_acks(
 /* In the order in which what is left is destroyed when a context is closed. */
 enum vrb_kind {
 	VRB_KIND_QP,
+	VRB_KIND_AH,
 	VRB_KIND_MW,
 	VRB_KIND_MR,
 	VRB_KIND_SRQ,
 	VRB_KIND_CQ,
+	VRB_KIND_XRCD,
 	VRB_KIND_CHANNEL,
 	VRB_KIND_PD,
 	VRB_KINDS,
@@ -165,6 +167,22 @@ struct vrb_vmw {
 	struct vrb_obj obj;
 };
 
+struct vrb_vah {
+	struct ibv_ah ibv;
+	struct vrb_ah *ah;
+	struct vrb_obj obj;
+};
+
+struct vrb_domain;
+
+/* One opening of a domain of XRC. */
+struct vrb_vxrcd {
+	struct ibv_xrcd ibv;
+	struct vrb_domain *domain;
+	uint32_t refs; /* objects made with it; under the baton */
+	struct vrb_obj obj;
+};
+
 struct vrb_channel {
 	struct ibv_comp_channel ibv;
 	struct vrb_evq evq;
@@ -191,6 +209,7 @@ enum {
 struct vrb_vsrq {
 	struct ibv_srq ibv;
 	struct vrb_srq *srq;
+	struct vrb_vxrcd *xrcd; /* of XRC, or NULL */
 	struct vrb_event events[VRB_SRQ_EVENTS];
 	struct vrb_obj obj;
 };
@@ -211,6 +230,9 @@ struct vrb_vqp {
 	struct vrb_sq *sq;
 	struct vrb_rq *rq; /* NULL with an SRQ */
 	struct vrb_nic *nic;
+	/* Targets of XRC: the domain, and a ring of all handles of the queue pair; under the baton. */
+	struct vrb_vxrcd *xrcd;
+	struct vrb_vqp *next_handle;
 	bool extended; /* made with send_ops_flags: ibv_wr_*() work */
 	/* From ibv_wr_start() to ibv_wr_complete(), under sq->lock. */
 	struct vrb_send_wqe *wqe; /* the one being built */
@@ -238,6 +260,8 @@ vrb_to_ctx(struct ibv_context *c)
 VRB_TO(pd, vrb_vpd, ibv_pd)
 VRB_TO(mr, vrb_vmr, ibv_mr)
 VRB_TO(mw, vrb_vmw, ibv_mw)
+VRB_TO(ah, vrb_vah, ibv_ah)
+VRB_TO(xrcd, vrb_vxrcd, ibv_xrcd)
 VRB_TO(channel, vrb_channel, ibv_comp_channel)
 VRB_TO(cq, vrb_vcq, ibv_cq)
 VRB_TO(cq_ex, vrb_vcq, ibv_cq_ex)
@@ -298,8 +322,32 @@ int vrb_verbs_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 int vrb_verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_qp *vrb_verbs_create_qp_ex(
 	struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *vrb_verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+struct ibv_xrcd *vrb_verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int vrb_verbs_close_xrcd(struct ibv_xrcd *xrcd);
 int vrb_verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vrb_verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/** The domain behind an opening of it. */
+struct vrb_xrcd *vrb_xrcd_of(const struct vrb_vxrcd *xrcd);
+
+/**
+ * Checks an address for the call named @p call.
+ * @param multicast whether a group will do. @return 0 or an errno
+ */
+int vrb_check_av(const struct ibv_ah_attr *attr, bool multicast, const char *call);
+/** Everything but the MAC address. */
+void vrb_av_to_engine(const struct ibv_ah_attr *attr, struct vrb_av *av);
+/**
+ * Finds the MAC address, for the call named @p call. May ask the network and wait: not under the
+ * baton.
+ * @return 0 or an errno
+ */
+int vrb_av_resolve(struct vrb_ctx *ctx, struct vrb_av *av, const char *call);
+
+/* Of a new handle of a queue pair, and of one that goes away. */
+void vrb_qp_init(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct ibv_qp_init_attr_ex *attr);
+void vrb_qp_free(struct vrb_vqp *qp);
 
 /** Fills the part of @p wqe that opens a window. @return 0 or -errno */
 int vrb_wqe_bind(struct vrb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
@@ -312,6 +360,8 @@ int vrb_rq_post(struct vrb_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 void vrb_qp_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_cq_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_srq_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
+void vrb_ah_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
+void vrb_xrcd_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_mr_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_mw_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_pd_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);

@@ -12,15 +12,41 @@
 #define refuse(err, ...) vrb_explain_call(err, "ibv_create_qp", __VA_ARGS__)
 #define refuse_null(err, ...) (errno = refuse(err, __VA_ARGS__), NULL)
 
-/* The operations that ibv_wr_*() can post to an RC queue pair. */
-#define SEND_OPS \
+/* The operations that ibv_wr_*() can post, by the type of the queue pair. */
+#define UD_OPS ((uint64_t)IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define UC_OPS \
+	(UD_OPS | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
+		IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
+#define RC_OPS \
 	((uint64_t)IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
 		IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | \
 		IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | \
 		IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV)
 
+static uint64_t
+send_ops(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UD:
+		return UD_OPS;
+	case IBV_QPT_UC:
+		return UC_OPS;
+	case IBV_QPT_XRC_RECV:
+		return 0;
+	default:
+		return RC_OPS;
+	}
+}
+
+static bool
+has_recv(const struct ibv_qp_init_attr_ex *attr)
+{
+	return !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND &&
+	       attr->qp_type != IBV_QPT_XRC_RECV;
+}
+
 static int
-check_caps(const struct ibv_qp_cap *cap, bool srq)
+check_caps(const struct ibv_qp_cap *cap, bool recv)
 {
 	if (cap->max_send_wr > VRB_MAX_QP_WR)
 		return refuse(EINVAL, "max_send_wr is %u; the device has %d", cap->max_send_wr,
@@ -31,12 +57,64 @@ check_caps(const struct ibv_qp_cap *cap, bool srq)
 	if (cap->max_inline_data > VRB_MAX_INLINE)
 		return refuse(EINVAL, "max_inline_data is %u; the device has %d",
 			cap->max_inline_data, VRB_MAX_INLINE);
-	if (!srq && cap->max_recv_wr > VRB_MAX_QP_WR)
+	if (recv && cap->max_recv_wr > VRB_MAX_QP_WR)
 		return refuse(EINVAL, "max_recv_wr is %u; the device has %d", cap->max_recv_wr,
 			VRB_MAX_QP_WR);
-	if (!srq && cap->max_recv_sge > VRB_MAX_SGE)
+	if (recv && cap->max_recv_sge > VRB_MAX_SGE)
 		return refuse(EINVAL, "max_recv_sge is %u; the device has %d", cap->max_recv_sge,
 			VRB_MAX_SGE);
+	return 0;
+}
+
+static int
+check_type(const struct ibv_qp_init_attr_ex *attr)
+{
+	switch (attr->qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return 0;
+	default:
+		return refuse(EOPNOTSUPP, "qp_type is %d; the device has RC, UC, UD and XRC",
+			(int)attr->qp_type);
+	}
+}
+
+/* A target of XRC stands in a domain, and receives as the SRQs of that domain say. */
+static int
+check_target(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd ||
+		attr->xrcd->context != context)
+		return refuse(EINVAL, "xrcd is missing, or belongs to another context");
+	return 0;
+}
+
+/* What the queue pair is made of. */
+static int
+check_parts(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+	bool initiator = attr->qp_type == IBV_QPT_XRC_SEND;
+
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return check_target(context, attr);
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
+		return refuse(EINVAL, "pd is missing, or belongs to another context");
+	if (!attr->send_cq || attr->send_cq->context != context)
+		return refuse(EINVAL, "send_cq is missing, or belongs to another context");
+	if (!initiator && (!attr->recv_cq || attr->recv_cq->context != context))
+		return refuse(EINVAL, "recv_cq is missing, or belongs to another context");
+	if (!attr->srq)
+		return 0;
+	if (initiator)
+		return refuse(EINVAL, "an initiator of XRC receives nothing; srq must be NULL");
+	if (attr->srq->context != context)
+		return refuse(EINVAL, "the shared receive queue belongs to another context");
+	if (vrb_to_srq(attr->srq)->xrcd)
+		return refuse(EINVAL,
+			"the shared receive queue is of XRC, and receives for targets only");
 	return 0;
 }
 
@@ -44,56 +122,68 @@ check_caps(const struct ibv_qp_cap *cap, bool srq)
 static int
 check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
-	if (attr->qp_type != IBV_QPT_RC)
-		return refuse(EOPNOTSUPP,
-			"qp_type is %d; the device has reliable connections (IBV_QPT_RC) only",
-			(int)attr->qp_type);
-	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
+	int rc = check_type(attr);
+
+	if (rc)
+		return rc;
+	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+					  IBV_QP_INIT_ATTR_CREATE_FLAGS |
 					  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return refuse(EOPNOTSUPP,
 			"comp_mask is %#x, with attributes that the device does not have",
 			attr->comp_mask);
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
-		return refuse(EINVAL, "pd is missing, or belongs to another context");
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		return refuse(EOPNOTSUPP, "create_flags is %#x; the device supports none",
 			attr->create_flags);
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && attr->send_ops_flags & ~SEND_OPS)
-		return refuse(EOPNOTSUPP, "send_ops_flags is %#lx; the device has %#lx",
-			(unsigned long)attr->send_ops_flags, (unsigned long)SEND_OPS);
-	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != context ||
-		attr->recv_cq->context != context)
-		return refuse(
-			EINVAL, "send_cq or recv_cq is missing, or belongs to another context");
-	if (attr->srq && attr->srq->context != context)
-		return refuse(EINVAL, "the shared receive queue belongs to another context");
-	return check_caps(&attr->cap, attr->srq != NULL);
+	if (ops & ~send_ops(attr->qp_type))
+		return refuse(EOPNOTSUPP, "send_ops_flags is %#lx; queue pairs of type %d have %#lx",
+			(unsigned long)ops, (int)attr->qp_type,
+			(unsigned long)send_ops(attr->qp_type));
+	rc = check_parts(context, attr);
+	if (!rc && attr->qp_type != IBV_QPT_XRC_RECV)
+		rc = check_caps(&attr->cap, has_recv(attr));
+	return rc;
+}
+
+static void
+init_usual(struct vrb_qp_init *init, const struct ibv_qp_init_attr_ex *attr)
+{
+	init->pd = vrb_to_pd(attr->pd)->pd;
+	init->send_cq = vrb_to_cq(attr->send_cq)->cq;
+	init->max_send_wr = attr->cap.max_send_wr;
+	init->max_send_sge = attr->cap.max_send_sge;
+	init->max_inline = attr->cap.max_inline_data;
+	if (attr->qp_type != IBV_QPT_XRC_SEND)
+		init->recv_cq = vrb_to_cq(attr->recv_cq)->cq;
+	if (attr->srq)
+		init->srq = vrb_to_srq(attr->srq)->srq;
+	if (!has_recv(attr))
+		return;
+	init->max_recv_wr = attr->cap.max_recv_wr;
+	init->max_recv_sge = attr->cap.max_recv_sge;
 }
 
 static int
-create_in_engine(struct vrb_ctx *ctx, struct vrb_vqp *qp, struct ibv_qp_init_attr_ex *attr)
+create_in_engine(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
 	struct vrb_qp_init init = {
-		.type = VRB_QPT_RC,
-		.pd = vrb_to_pd(attr->pd)->pd,
-		.send_cq = vrb_to_cq(attr->send_cq)->cq,
-		.recv_cq = vrb_to_cq(attr->recv_cq)->cq,
-		.srq = attr->srq ? vrb_to_srq(attr->srq)->srq : NULL,
-		.max_send_wr = attr->cap.max_send_wr,
-		.max_send_sge = attr->cap.max_send_sge,
-		/* The receive queue of a queue pair with a shared one does not exist. */
-		.max_recv_wr = attr->srq ? 0 : attr->cap.max_recv_wr,
-		.max_recv_sge = attr->srq ? 0 : attr->cap.max_recv_sge,
-		.max_inline = attr->cap.max_inline_data,
+		.type = (enum vrb_qp_type)attr->qp_type,
 		.sig_all = attr->sq_sig_all != 0,
 		.user = qp,
 	};
 	int rc;
 
+	if (qp->xrcd)
+		init.xrcd = vrb_xrcd_of(qp->xrcd);
+	else
+		init_usual(&init, attr);
 	rc = vrb_enter(ctx);
 	if (rc)
 		return rc;
 	rc = vrb_qp_create(ctx->engine, &init, &qp->qp);
+	if (!rc && qp->xrcd)
+		qp->xrcd->refs++;
 	vrb_leave(ctx);
 	if (rc)
 		return rc;
@@ -105,8 +195,8 @@ create_in_engine(struct vrb_ctx *ctx, struct vrb_vqp *qp, struct ibv_qp_init_att
 	return 0;
 }
 
-static void
-init_qp(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct ibv_qp_init_attr_ex *attr)
+void
+vrb_qp_init(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
 	static const int types[VRB_QP_EVENTS] = {
 		[VRB_QP_EV_FATAL] = IBV_EVENT_QP_FATAL,
@@ -124,21 +214,26 @@ init_qp(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct ibv_qp_init_attr_e
 		qp->events[i].obj = qp;
 	}
 	qp->nic = ctx->nic;
+	qp->next_handle = qp;
 	qp->sig_all = attr->sq_sig_all;
 	ibv->context = &ctx->v.context;
 	ibv->qp_context = attr->qp_context;
-	ibv->pd = attr->pd;
-	ibv->send_cq = attr->send_cq;
-	ibv->recv_cq = attr->recv_cq;
-	ibv->srq = attr->srq;
 	ibv->qp_type = attr->qp_type;
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		qp->xrcd = vrb_to_xrcd(attr->xrcd);
+	} else {
+		ibv->pd = attr->pd;
+		ibv->send_cq = attr->send_cq;
+		ibv->recv_cq = attr->qp_type == IBV_QPT_XRC_SEND ? NULL : attr->recv_cq;
+		ibv->srq = attr->srq;
+	}
 	ibv->state = IBV_QPS_RESET;
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_cond_init(&ibv->cond, NULL);
 }
 
-static void
-free_qp(struct vrb_vqp *qp)
+void
+vrb_qp_free(struct vrb_vqp *qp)
 {
 	pthread_mutex_destroy(&qp->ibv.qp_base.mutex);
 	pthread_cond_destroy(&qp->ibv.qp_base.cond);
@@ -158,10 +253,10 @@ vrb_verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return refuse_null(ENOMEM, "there is no memory");
-	init_qp(ctx, qp, attr);
+	vrb_qp_init(ctx, qp, attr);
 	rc = create_in_engine(ctx, qp, attr);
 	if (rc) {
-		free_qp(qp);
+		vrb_qp_free(qp);
 		return refuse_null(-rc,
 			"the device cannot make the queue pair; it has %d, as far as there is "
 			"memory",
@@ -204,6 +299,24 @@ ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return vrb_to_qp(qp)->extended ? &vrb_to_qp(qp)->ibv : NULL;
 }
 
+/* The queue pair goes with its last handle. Under the baton. */
+static void
+drop_handle(struct vrb_vqp *qp)
+{
+	struct vrb_vqp *prev = qp;
+
+	if (qp->xrcd)
+		qp->xrcd->refs--;
+	while (prev->next_handle != qp)
+		prev = prev->next_handle;
+	if (prev == qp) {
+		vrb_qp_destroy(qp->qp);
+		return;
+	}
+	prev->next_handle = qp->next_handle;
+	vrb_qp_set_user(qp->qp, prev);
+}
+
 int
 ibv_destroy_qp(struct ibv_qp *ibv)
 {
@@ -219,13 +332,13 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	 * lost. */
 	vrb_nic_progress(ctx->nic);
 	vrb_nic_lock(ctx->nic);
-	vrb_qp_destroy(qp->qp);
+	drop_handle(qp);
 	vrb_nic_unlock(ctx->nic);
 	for (i = 0; i < VRB_QP_EVENTS; i++)
 		reported += vrb_evq_cancel(&ctx->async, &qp->events[i]);
 	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, reported);
 	vrb_obj_remove(ctx, VRB_KIND_QP, &qp->obj);
-	free_qp(qp);
+	vrb_qp_free(qp);
 	return 0;
 }
 
@@ -234,8 +347,8 @@ vrb_qp_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx)
 {
 	struct vrb_vqp *qp = vrb_container(obj, struct vrb_vqp, obj);
 
-	vrb_qp_destroy(qp->qp);
-	free_qp(qp);
+	drop_handle(qp);
+	vrb_qp_free(qp);
 }
 
 int

@@ -5,8 +5,6 @@
  * the engine is asked: a failing call changes nothing.
  */
 #include <errno.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "verbs_private.h"
@@ -14,29 +12,9 @@
 /* What the functions below check is a failure of the call that they are part of. */
 #define refuse(err, ...) vrb_explain_call(err, "ibv_modify_qp", __VA_ARGS__)
 
-/* Attributes that no state of an RC queue pair of this device takes. */
+/* Attributes that no state of a queue pair of this device takes. */
 #define NOT_SUPPORTED (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
 #define KNOWN ((uint32_t)((IBV_QP_DEST_QPN << 1) - 1))
-
-static int
-check_av(const struct ibv_ah_attr *av)
-{
-	/* RoCE Annex A16.4.4: the address is the GRH's. */
-	if (!av->is_global)
-		return refuse(EINVAL, "ah_attr.is_global is 0, but on Ethernet the address is the "
-				      "GID in ah_attr.grh");
-	if (av->port_num != 1)
-		return refuse(EINVAL, "ah_attr.port_num is %u; the device has one port, number 1",
-			av->port_num);
-	if (av->grh.sgid_index >= VRB_GIDS)
-		return refuse(EINVAL, "ah_attr.grh.sgid_index is %u; the table has indices 0 to %d",
-			av->grh.sgid_index, VRB_GIDS - 1);
-	if (av->grh.dgid.raw[0] == 0xff)
-		return refuse(EINVAL, "ah_attr.grh.dgid is a multicast address");
-	if (av->sl > 15)
-		return refuse(EINVAL, "ah_attr.sl is %u; there are 0 to 15", av->sl);
-	return 0;
-}
 
 static int
 check_range(const char *name, uint32_t value, uint32_t min, uint32_t max)
@@ -92,15 +70,13 @@ check_attr(struct vrb_ctx *ctx, const struct ibv_qp_attr *a, uint32_t mask)
 	if (!rc && mask & IBV_QP_RNR_RETRY)
 		rc = check_range("rnr_retry", a->rnr_retry, 0, 7);
 	if (!rc && mask & IBV_QP_AV)
-		rc = check_av(&a->ah_attr);
+		rc = vrb_check_av(&a->ah_attr, false, "ibv_modify_qp");
 	return rc;
 }
 
 static void
 to_engine(const struct ibv_qp_attr *a, struct vrb_qp_attr *e)
 {
-	const struct ibv_global_route *grh = &a->ah_attr.grh;
-
 	memset(e, 0, sizeof(*e));
 	e->state = (enum vrb_qp_state)a->qp_state;
 	e->cur_state = (enum vrb_qp_state)a->cur_qp_state;
@@ -111,14 +87,7 @@ to_engine(const struct ibv_qp_attr *a, struct vrb_qp_attr *e)
 	e->sq_psn = a->sq_psn & 0xffffff;
 	e->dest_qpn = a->dest_qp_num & 0xffffff;
 	e->access = a->qp_access_flags & ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
-	memcpy(&e->av.dgid, &grh->dgid, sizeof(e->av.dgid));
-	e->av.sgid_index = grh->sgid_index;
-	e->av.hop_limit = grh->hop_limit;
-	e->av.tclass = grh->traffic_class;
-	e->av.flow_label = grh->flow_label & 0xfffff;
-	e->av.sl = a->ah_attr.sl;
-	e->av.src_path_bits = a->ah_attr.src_path_bits;
-	e->av.static_rate = a->ah_attr.static_rate;
+	vrb_av_to_engine(&a->ah_attr, &e->av);
 	e->pkey_index = a->pkey_index;
 	e->en_sqd_async_notify = a->en_sqd_async_notify;
 	e->max_rd_atomic = a->max_rd_atomic;
@@ -130,28 +99,12 @@ to_engine(const struct ibv_qp_attr *a, struct vrb_qp_attr *e)
 	e->rnr_retry = a->rnr_retry;
 }
 
-static const char *
-gid_text(const union vrb_gid *gid, char *buf, size_t len)
-{
-	const uint8_t *r = gid->raw;
-
-	if (!gid->dword[0] && !gid->dword[1] && gid->dword[2] == htonl(0xffff))
-		snprintf(buf, len, "%u.%u.%u.%u", r[12], r[13], r[14], r[15]);
-	else
-		snprintf(buf, len,
-			"%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x",
-			r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11],
-			r[12], r[13], r[14], r[15]);
-	return buf;
-}
-
 int
 ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
 	uint32_t mask = (uint32_t)attr_mask;
 	struct vrb_qp_attr e;
-	char text[64];
 	int rc, from;
 
 	if (unlikely(vrb_forked))
@@ -161,15 +114,9 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	if (rc)
 		return rc;
 	to_engine(attr, &e);
-	if (mask & IBV_QP_AV) {
-		/* May ask the network and wait: not under the baton. */
-		rc = vrb_nic_resolve(ctx->nic, &e.av.dgid, e.av.dmac);
-		if (rc)
-			return vrb_fail(-rc,
-				"the MAC address of %s cannot be found; is that host there, on "
-				"this network?",
-				gid_text(&e.av.dgid, text, sizeof(text)));
-	}
+	rc = mask & IBV_QP_AV ? vrb_av_resolve(ctx, &e.av, "ibv_modify_qp") : 0;
+	if (rc)
+		return rc;
 	vrb_nic_lock(ctx->nic);
 	from = vrb_qp_state(vrb_to_qp(ibv)->qp);
 	rc = vrb_qp_modify(vrb_to_qp(ibv)->qp, &e, mask, vrb_nic_now(ctx->nic));

@@ -17,7 +17,7 @@
 #define VRB_CAPS \
 	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
 		IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | \
-		IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS)
+		IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS)
 
 static void
 fill_device_attr(struct ibv_device_attr *a)
@@ -46,6 +46,7 @@ fill_device_attr(struct ibv_device_attr *a)
 	/* The processor's own atomic instructions: one operation with those of the program and of
 	 * other devices. */
 	a->atomic_cap = IBV_ATOMIC_GLOB;
+	a->max_ah = VRB_MAX_AH;
 	a->max_srq = VRB_MAX_SRQ;
 	a->max_srq_wr = VRB_MAX_SRQ_WR;
 	a->max_srq_sge = VRB_MAX_SRQ_SGE;

@@ -54,9 +54,6 @@ NO_INT(modify_wq, struct ibv_wq *wq, struct ibv_wq_attr *attr)
 NO_POINTER(struct ibv_wq, create_wq, struct ibv_context *context, struct ibv_wq_init_attr *attr)
 NO_INT(destroy_flow, struct ibv_flow *flow)
 NO_POINTER(struct ibv_flow, create_flow, struct ibv_qp *qp, struct ibv_flow_attr *attr)
-NO_POINTER(struct ibv_qp, open_qp, struct ibv_context *context, struct ibv_qp_open_attr *attr)
-NO_POINTER(struct ibv_xrcd, open_xrcd, struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
-NO_INT(close_xrcd, struct ibv_xrcd *xrcd)
 
 static int
 vrb_verbs_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op)
@@ -139,9 +136,6 @@ vrb_ops_unsupported(struct verbs_context *v)
 	/* Where programs built against libibverbs 1.1.8 look for the two functions above. */
 	v->ABI_placeholder1 = (void (*)(void))vrb_verbs_create_flow;
 	v->ABI_placeholder2 = (void (*)(void))vrb_verbs_destroy_flow;
-	v->open_qp = vrb_verbs_open_qp;
-	v->open_xrcd = vrb_verbs_open_xrcd;
-	v->close_xrcd = vrb_verbs_close_xrcd;
 }
 
 /* ---- functions with a symbol of their own ---- */
@@ -201,23 +195,10 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 	return IBV_REREG_MR_ERR_INPUT;
 }
 
-struct ibv_ah *
-ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	return vrb_fail_null(
-		EOPNOTSUPP, "address handles are for datagrams, which the device does not have");
-}
-
-int
-ibv_destroy_ah(struct ibv_ah *ah)
-{
-	return vrb_fail(EOPNOTSUPP, UNSUPPORTED);
-}
-
 int
 ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return vrb_fail(EOPNOTSUPP, "multicast is for datagrams, which the device does not have");
+	return vrb_fail(EOPNOTSUPP, UNSUPPORTED);
 }
 
 int

@@ -60,6 +60,10 @@ begin(struct ibv_qp_ex *ibv, enum vrb_wr_opcode opcode)
 	wqe->imm = 0;
 	wqe->rkey = 0;
 	wqe->remote_addr = 0;
+	wqe->srqn = 0;
+	/* Of datagrams: the address is set later; that there is one is checked at the end. */
+	if (ibv->qp_base.qp_type == IBV_QPT_UD)
+		wqe->ud.ah = NULL;
 	return wqe;
 }
 
@@ -245,18 +249,48 @@ no_send_tso(struct ibv_qp_ex *ibv, void *hdr, uint16_t hdr_sz, uint16_t mss)
 }
 
 static void
+no_setter(struct ibv_qp_ex *ibv)
+{
+	struct vrb_vqp *qp = vrb_to_qp_ex(ibv);
+
+	if (!qp->error)
+		fail(qp, EINVAL, "the setter is for queue pairs of another type");
+}
+
+static void
 no_ud_addr(struct ibv_qp_ex *ibv, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
-	refuse(ibv);
+	no_setter(ibv);
 }
 
 static void
 no_xrc_srqn(struct ibv_qp_ex *ibv, uint32_t remote_srqn)
 {
-	refuse(ibv);
+	no_setter(ibv);
 }
 
 /* ---- setters ---- */
+
+static void
+wr_set_ud_addr(struct ibv_qp_ex *ibv, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct vrb_send_wqe *wqe = vrb_to_qp_ex(ibv)->wqe;
+
+	if (unlikely(!wqe))
+		return;
+	wqe->ud.ah = ah ? vrb_to_ah(ah)->ah : NULL;
+	wqe->ud.remote_qpn = remote_qpn & 0xffffff;
+	wqe->ud.qkey = remote_qkey;
+}
+
+static void
+wr_set_xrc_srqn(struct ibv_qp_ex *ibv, uint32_t remote_srqn)
+{
+	struct vrb_send_wqe *wqe = vrb_to_qp_ex(ibv)->wqe;
+
+	if (likely(wqe != NULL))
+		wqe->srqn = remote_srqn;
+}
 
 static void
 wr_set_sge(struct ibv_qp_ex *ibv, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -394,8 +428,9 @@ vrb_qp_ex_ops(struct vrb_vqp *qp, uint64_t ops)
 #undef WANTED
 	q->wr_atomic_write = no_atomic_write;
 	q->wr_send_tso = no_send_tso;
-	q->wr_set_ud_addr = no_ud_addr;
-	q->wr_set_xrc_srqn = no_xrc_srqn;
+	q->wr_set_ud_addr = q->qp_base.qp_type == IBV_QPT_UD ? wr_set_ud_addr : no_ud_addr;
+	q->wr_set_xrc_srqn =
+		q->qp_base.qp_type == IBV_QPT_XRC_SEND ? wr_set_xrc_srqn : no_xrc_srqn;
 	q->wr_set_sge = wr_set_sge;
 	q->wr_set_sge_list = wr_set_sge_list;
 	q->wr_set_inline_data = wr_set_inline_data;
