@@ -30,9 +30,12 @@ static pid_t start_pid;
 static int start_rc;
 static char start_why[256];
 
-/* The last error that DPDK logged, to be told in the sentence of the call that failed. */
+/*
+ * The first error that DPDK has logged, to be told in the sentence of the call that failed: the cause is logged where it is
+ * found, and what follows says only that something failed.
+ */
 static pthread_mutex_t error_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_error[200];
+static char first_error[200];
 
 struct eal_start {
 	const char *args;
@@ -46,12 +49,14 @@ static ssize_t
 log_write(void *cookie, const char *buf, size_t size)
 {
 	if (rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR) {
-		size_t n = size < sizeof(last_error) ? size : sizeof(last_error) - 1;
+		size_t n = size < sizeof(first_error) ? size : sizeof(first_error) - 1;
 
 		pthread_mutex_lock(&error_lock);
-		memcpy(last_error, buf, n);
-		last_error[n] = '\0';
-		last_error[strcspn(last_error, "\n")] = '\0';
+		if (first_error[0] == '\0') {
+			memcpy(first_error, buf, n);
+			first_error[n] = '\0';
+			first_error[strcspn(first_error, "\n")] = '\0';
+		}
 		pthread_mutex_unlock(&error_lock);
 	}
 	/* A short count would be an error of the stream, so what cannot be written is dropped. */
@@ -61,10 +66,10 @@ log_write(void *cookie, const char *buf, size_t size)
 }
 
 void
-vrb_eal_last_error(char *buf, size_t len)
+vrb_eal_error(char *buf, size_t len)
 {
 	pthread_mutex_lock(&error_lock);
-	snprintf(buf, len, "%s", last_error);
+	snprintf(buf, len, "%s", first_error);
 	pthread_mutex_unlock(&error_lock);
 }
 
@@ -72,7 +77,7 @@ void
 vrb_eal_clear_error(void)
 {
 	pthread_mutex_lock(&error_lock);
-	last_error[0] = '\0';
+	first_error[0] = '\0';
 	pthread_mutex_unlock(&error_lock);
 }
 
@@ -127,7 +132,7 @@ start(const char *eal_args, bool log)
 {
 	static const cookie_io_functions_t io = { .write = log_write };
 	struct eal_start s = { .args = eal_args };
-	char error[sizeof(last_error)];
+	char error[sizeof(first_error)];
 	pthread_t thread;
 	FILE *stream;
 	int rc = make_args(&s);
@@ -150,7 +155,7 @@ start(const char *eal_args, bool log)
 	}
 	free(s.words);
 	if (rc < 0) {
-		vrb_eal_last_error(error, sizeof(error));
+		vrb_eal_error(error, sizeof(error));
 		snprintf(start_why, sizeof(start_why), "DPDK does not start: %s%s%s%s",
 			error[0] != '\0' ? error : strerror(-rc), eal_args != NULL && *eal_args ? " (arguments \"" : "",
 			eal_args != NULL ? eal_args : "", eal_args != NULL && *eal_args ? "\")" : "");

@@ -22,8 +22,8 @@
  */
 int vrb_eal_start(const char *eal_args, bool log, char *why, size_t why_len);
 
-/** The last line of DPDK's log that told of an error, without its newline; "" if there was none. */
-void vrb_eal_last_error(char *buf, size_t len);
+/** The first line of DPDK's log that told of an error since vrb_eal_clear_error(), without its newline; "" if there was none. */
+void vrb_eal_error(char *buf, size_t len);
 /** Forgets it. */
 void vrb_eal_clear_error(void);
 

@@ -21,7 +21,7 @@ vrb_port_fail(char *why, size_t why_len, int rc, const char *what, const char *n
 {
 	char error[200];
 
-	vrb_eal_last_error(error, sizeof(error));
+	vrb_eal_error(error, sizeof(error));
 	snprintf(why, why_len, "%s (%s): %s%s%s", what, name, strerror(-rc), error[0] != '\0' ? "; " : "", error);
 	return rc;
 }
