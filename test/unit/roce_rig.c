@@ -66,12 +66,26 @@ gid_v4(union vrb_gid *gid, const uint8_t *ip)
 }
 
 static void
-gid_v6(union vrb_gid *gid, uint8_t last)
+choose_addresses(struct rig *r, char side)
 {
-	memset(gid, 0, sizeof(*gid));
-	gid->raw[0] = 0xfe;
-	gid->raw[1] = 0x80;
-	gid->raw[15] = last;
+	static const uint8_t macs[2][2][6] = {
+		{ { 2, 0, 0, 0, 0, 1 }, { 2, 0, 0, 0, 0, 2 } }, { { 0x52, 0x54, 0, 0x77, 0, 1 }, { 0x52, 0x54, 0, 0x77, 0, 2 } },
+	};
+	static const uint8_t ips[2][2][4] = { { { 198, 18, 0, 1 }, { 198, 18, 0, 2 } }, { { 10, 77, 0, 1 }, { 10, 77, 0, 2 } } };
+	static const uint8_t ip6s[2][2][16] = {
+		{ { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 1 },
+			{ 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 2 } },
+		{ { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0x77, 0, 1 },
+			{ 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0x77, 0, 2 } },
+	};
+	unsigned int set = side != 0, me = side == 'B';
+
+	memcpy(r->mac, macs[set][me], 6);
+	memcpy(r->peer_mac, macs[set][!me], 6);
+	memcpy(r->ip, ips[set][me], 4);
+	memcpy(r->peer_ip, ips[set][!me], 4);
+	memcpy(r->ip6, ip6s[set][me], 16);
+	memcpy(r->peer_ip6, ip6s[set][!me], 16);
 }
 
 struct rig *
@@ -86,10 +100,7 @@ rig_bare(const struct rig_conf *conf)
 	assert_non_null(r);
 	/* cmocka has put its handlers in front for this test. */
 	assert_int_equal(vrb_guard_install(), 0);
-	memcpy(r->mac, "\x02\0\0\0\0\1", 6);
-	memcpy(r->peer_mac, "\x02\0\0\0\0\2", 6);
-	memcpy(r->ip, "\xc6\x12\0\1", 4);
-	memcpy(r->peer_ip, "\xc6\x12\0\2", 4);
+	choose_addresses(r, conf->side);
 	r->frames = calloc(RIG_FRAMES, sizeof(*r->frames));
 	r->mem = aligned_alloc(64, RIG_MEM);
 	assert_true(r->frames != NULL && r->mem != NULL);
@@ -99,7 +110,7 @@ rig_bare(const struct rig_conf *conf)
 	ec.port_mtu = conf->port_mtu ? conf->port_mtu : 4096 + 80;
 	memcpy(ec.mac, r->mac, 6);
 	gid_v4(&ec.gid[0], r->ip);
-	gid_v6(&ec.gid[1], 1);
+	memcpy(ec.gid[1].raw, r->ip6, 16);
 	assert_int_equal(vrb_engine_create(&ec, &r->e), 0);
 	assert_int_equal(vrb_pd_create(r->e, &r->pd), 0);
 	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, RIG_MEM, (uintptr_t)r->mem, all, &r->mr), 0);
@@ -115,6 +126,7 @@ choose_attr(struct rig *r, const struct rig_conf *c)
 
 	a->path_mtu = c->mtu ? c->mtu : VRB_MTU_1024;
 	a->dest_qpn = RIG_PEER_QPN;
+	a->qkey = RIG_QKEY;
 	a->rq_psn = c->rq_psn ? c->rq_psn : RIG_RQ_PSN;
 	a->sq_psn = c->sq_psn ? c->sq_psn : RIG_SQ_PSN;
 	a->access = c->access == UINT32_MAX ? 0 : c->access ? c->access : VRB_ACCESS_REMOTE;
@@ -128,7 +140,7 @@ choose_attr(struct rig *r, const struct rig_conf *c)
 	memcpy(a->av.dmac, r->peer_mac, 6);
 	a->av.sgid_index = c->v6;
 	if (c->v6)
-		gid_v6(&a->av.dgid, 2);
+		memcpy(a->av.dgid.raw, r->peer_ip6, 16);
 	else
 		gid_v4(&a->av.dgid, r->peer_ip);
 }
@@ -140,11 +152,18 @@ rig_new(const struct rig_conf *conf)
 	uint32_t depth = conf->depth ? conf->depth : 16, max_sge = conf->max_sge ? conf->max_sge : 4;
 
 	choose_attr(r, conf);
-	r->init = (struct vrb_qp_init){ .type = VRB_QPT_RC, .pd = r->pd, .send_cq = r->scq, .recv_cq = r->rcq,
-		.max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = max_sge, .max_recv_sge = max_sge,
-		.max_inline = 256, .user = r };
-	if (conf->srq)
-		assert_int_equal(vrb_srq_create(r->e, r->pd, &depth, &max_sge, r, &r->init.srq), 0);
+	r->init = (struct vrb_qp_init){ .type = conf->type ? conf->type : VRB_QPT_RC, .pd = r->pd, .send_cq = r->scq,
+		.recv_cq = r->rcq, .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = max_sge,
+		.max_recv_sge = max_sge, .max_inline = 256, .user = r };
+	if (conf->type == VRB_QPT_XRC_RECV) {
+		assert_int_equal(vrb_srq_create_xrc(r->e, r->pd, &r->xrcd, r->rcq, &depth, &max_sge, r, &r->srq), 0);
+		r->init = (struct vrb_qp_init){ .type = conf->type, .xrcd = &r->xrcd, .user = r };
+	} else if (conf->type == VRB_QPT_XRC_SEND) {
+		r->init.recv_cq = NULL;
+	} else if (conf->srq) {
+		assert_int_equal(vrb_srq_create(r->e, r->pd, &depth, &max_sge, r, &r->srq), 0);
+		r->init.srq = r->srq;
+	}
 	r->qp = rig_qp(r, VRB_QPS_RTS);
 	return r;
 }
@@ -152,19 +171,26 @@ rig_new(const struct rig_conf *conf)
 int
 rig_connect(struct rig *r, struct vrb_qp *qp)
 {
+	const uint32_t connect = VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN;
+	const uint32_t respond = VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER;
+	const uint32_t request = VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY | VRB_QP_MAX_QP_RD_ATOMIC;
+	enum vrb_qp_type type = r->init.type;
+	bool responds = type == VRB_QPT_RC || type == VRB_QPT_XRC_RECV;
+	bool requests = type == VRB_QPT_RC || type == VRB_QPT_XRC_SEND;
 	struct vrb_qp_attr a = r->attr;
 	int rc;
 
 	a.state = VRB_QPS_INIT;
-	rc = vrb_qp_modify(qp, &a, VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS, r->now);
+	rc = vrb_qp_modify(qp, &a, VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT |
+		(type == VRB_QPT_UD ? VRB_QP_QKEY : VRB_QP_ACCESS_FLAGS), r->now);
 	a.state = VRB_QPS_RTR;
 	if (rc == 0)
-		rc = vrb_qp_modify(qp, &a, VRB_QP_STATE | VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN |
-			VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER, r->now);
+		rc = vrb_qp_modify(qp, &a, VRB_QP_STATE | (type == VRB_QPT_UD ? 0 : connect) | (responds ? respond : 0),
+			r->now);
 	a.state = VRB_QPS_RTS;
 	if (rc == 0)
-		rc = vrb_qp_modify(qp, &a, VRB_QP_STATE | VRB_QP_SQ_PSN | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT |
-			VRB_QP_RNR_RETRY | VRB_QP_MAX_QP_RD_ATOMIC, r->now);
+		rc = vrb_qp_modify(qp, &a, VRB_QP_STATE | VRB_QP_SQ_PSN | (requests ? request : 0) |
+			(type == VRB_QPT_XRC_RECV ? VRB_QP_TIMEOUT : 0), r->now);
 	return rc;
 }
 
@@ -201,16 +227,15 @@ rig_packet(const struct rig *r, uint8_t opcode, uint32_t psn)
 	memcpy(f.smac, r->peer_mac, 6);
 	f.v6 = r->attr.av.sgid_index == 1;
 	if (f.v6) {
-		union vrb_gid gid;
-
-		gid_v6(&gid, 1);
-		memcpy(f.daddr, gid.raw, 16);
-		gid_v6(&gid, 2);
-		memcpy(f.saddr, gid.raw, 16);
+		memcpy(f.daddr, r->ip6, 16);
+		memcpy(f.saddr, r->peer_ip6, 16);
 	} else {
 		memcpy(f.daddr, r->ip, 4);
 		memcpy(f.saddr, r->peer_ip, 4);
 	}
+	f.qkey = RIG_QKEY;
+	f.src_qpn = RIG_PEER_QPN;
+	f.srqn = r->srq != NULL ? r->srq->num : 0;
 	f.ackreq = opcode < OP_RESP_FIRST || opcode > OP_ATOMIC_ACK;
 	return f;
 }
@@ -370,7 +395,7 @@ rig_post(struct rig *r, uint8_t opcode, uint32_t off, uint32_t len, uint8_t flag
 void
 rig_post_recv(struct rig *r, uint32_t off, uint32_t len)
 {
-	struct vrb_rq *rq = r->init.srq != NULL ? &r->init.srq->rq : vrb_qp_rq(r->qp);
+	struct vrb_rq *rq = r->srq != NULL ? &r->srq->rq : vrb_qp_rq(r->qp);
 	struct vrb_recv_wqe *w = vrb_rq_slot(rq, 0);
 
 	assert_non_null(w);

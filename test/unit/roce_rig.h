@@ -16,7 +16,7 @@
 #include "frame.h"
 #include "rand.h"
 
-#define RIG_MEM (256u << 10)
+#define RIG_MEM (1u << 20)
 #define RIG_FRAMES 256
 #define RIG_FRAME_MAX 4400
 #define RIG_EVENTS 32
@@ -24,6 +24,7 @@
 #define RIG_RQ_PSN 0x1000u
 #define RIG_SQ_PSN 0x2000u
 #define RIG_PEER_QPN 0x77u
+#define RIG_QKEY 0x11111111u
 
 /** A frame that the engine has sent. */
 struct rig_frame {
@@ -40,6 +41,8 @@ struct rig {
 	struct vrb_qp *qp;
 	struct vrb_qp_attr attr;    /* what it was connected with */
 	struct vrb_qp_init init;
+	struct vrb_srq *srq;        /* where rig_post_recv() posts, or NULL */
+	struct vrb_xrcd xrcd;
 	uint8_t *mem;
 	uint64_t now;
 	unsigned int n_frames, next_frame;
@@ -51,6 +54,7 @@ struct rig {
 	char why[512];              /* the last explanation */
 	uint8_t mac[6], peer_mac[6];
 	uint8_t ip[4], peer_ip[4];
+	uint8_t ip6[16], peer_ip6[16];
 };
 
 /** Starts EAL, once for the whole program; for cmocka_run_group_tests(). @return 0 */
@@ -59,6 +63,8 @@ int rig_group(void **state);
 /* What a test may want to be different, before the engine is made. */
 struct rig_conf {
 	bool no_icrc, zero_copy, v6, srq;
+	enum vrb_qp_type type;      /* 0: RC; XRC_RECV: with an SRQ, init.srq is NULL and srq has it */
+	char side;                  /* 'A' or 'B': the addresses of the captures (test/data/captures) */
 	uint16_t port_mtu;          /* 0: 4176 */
 	enum vrb_mtu mtu;           /* 0: 1024 */
 	uint32_t depth;             /* of both queues, 0: 16 */
