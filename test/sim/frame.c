@@ -46,13 +46,29 @@ static const struct {
 int
 frame_opcode_has(uint8_t opcode)
 {
-	return opcode < sizeof(ops) / sizeof(ops[0]) ? ops[opcode].has : -1;
+	uint8_t op = opcode & 0x1f, transport = opcode & 0xe0;
+	int has = op < sizeof(ops) / sizeof(ops[0]) ? ops[op].has : -1;
+
+	switch (transport) {
+	case 0:
+		return has;
+	case OP_UC:
+		return op <= OP_WRITE_ONLY_IMM ? has : -1;
+	case OP_UD:
+		return op == OP_SEND_ONLY || op == OP_SEND_ONLY_IMM ? has | HAS_DETH : -1;
+	case OP_XRC:
+		if (has < 0 || (op >= OP_RESP_FIRST && op <= OP_ATOMIC_ACK))
+			return has;
+		return has | HAS_XRCETH;
+	default:
+		return -1;
+	}
 }
 
 const char *
 frame_opcode_name(uint8_t opcode)
 {
-	return frame_opcode_has(opcode) < 0 ? "?" : ops[opcode].name;
+	return frame_opcode_has(opcode) < 0 ? "?" : ops[opcode & 0x1f].name;
 }
 
 static uint32_t
@@ -193,6 +209,15 @@ parse_bth(struct frame *f, const uint8_t *b)
 static const uint8_t *
 parse_ext(struct frame *f, const uint8_t *b, int has)
 {
+	if (has & HAS_DETH) {
+		f->qkey = get(b, 4);
+		f->src_qpn = get(b + 5, 3);
+		b += 8;
+	}
+	if (has & HAS_XRCETH) {
+		f->srqn = get(b + 1, 3);
+		b += 4;
+	}
 	if (has & HAS_RETH) {
 		f->va = get64(b);
 		f->rkey = get(b + 8, 4);
@@ -229,7 +254,7 @@ parse_ext(struct frame *f, const uint8_t *b, int has)
 static uint32_t
 ext_len(int has)
 {
-	return (has & HAS_RETH ? 16 : 0) + (has & HAS_ATOMIC ? 28 : 0) + (has & HAS_AETH ? 4 : 0) +
+	return (has & HAS_DETH ? 8 : 0) + (has & HAS_XRCETH ? 4 : 0) + (has & HAS_RETH ? 16 : 0) + (has & HAS_ATOMIC ? 28 : 0) + (has & HAS_AETH ? 4 : 0) +
 		(has & HAS_ORIG ? 8 : 0) + (has & HAS_IMM ? 4 : 0) + (has & HAS_INV ? 4 : 0);
 }
 
@@ -308,6 +333,12 @@ build_transport(const struct frame *f, uint8_t *p, int has)
 	p = put(p, f->pkey, 2);
 	p = put(p, (uint32_t)f->fecn_becn << 24 | f->qpn, 4);
 	p = put(p, (uint32_t)f->ackreq << 31 | (uint32_t)f->resv7 << 24 | f->psn, 4);
+	if (has & HAS_DETH) {
+		p = put(p, f->qkey, 4);
+		p = put(p, f->src_qpn, 4);
+	}
+	if (has & HAS_XRCETH)
+		p = put(p, f->srqn, 4);
 	if (has & (HAS_RETH | HAS_ATOMIC)) {
 		p = put(p, f->va, 8);
 		p = put(p, f->rkey, 4);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Opcodes of the reliable connection (IBTA 9.2.1, table 38). */
+/* Opcodes of the reliable connection (IBTA 9.2.1, table 38); of other transports: with one of OP_UC ... added. */
 enum {
 	OP_SEND_FIRST = 0,
 	OP_SEND_MIDDLE,
@@ -39,6 +39,10 @@ enum {
 	OP_SEND_ONLY_INV,
 };
 
+#define OP_UC 0x20
+#define OP_UD 0x60
+#define OP_XRC 0xa0
+
 /** The fields of a frame, in host order. To build one: fill in what the opcode carries. */
 struct frame {
 	uint8_t dmac[6], smac[6];
@@ -60,6 +64,8 @@ struct frame {
 	uint8_t syndrome;
 	uint32_t msn;
 	uint32_t imm, inv;
+	uint32_t qkey, src_qpn; /* UD */
+	uint32_t srqn;          /* XRC */
 	const uint8_t *payload;
 	uint32_t len;        /* of the payload, without pad */
 	uint32_t icrc;       /* as a number, least significant byte first on the wire */
@@ -68,7 +74,7 @@ struct frame {
 	uint32_t l3_off, bth_off, payload_off, end_off;
 };
 
-/** What extended headers an opcode of RC has. */
+/** What extended headers an opcode has. */
 enum {
 	HAS_RETH = 1,
 	HAS_AETH = 2,
@@ -77,9 +83,11 @@ enum {
 	HAS_ATOMIC = 16,
 	HAS_ORIG = 32,
 	HAS_PAYLOAD = 64,
+	HAS_DETH = 128,
+	HAS_XRCETH = 256,
 };
 
-/** @return HAS_* of an opcode, or -1 when it is none of RC */
+/** @return HAS_* of an opcode, or -1 when no transport has it */
 int frame_opcode_has(uint8_t opcode);
 
 /** @return a name for people */
@@ -88,7 +96,7 @@ const char *frame_opcode_name(uint8_t opcode);
 /**
  * Takes a frame apart. @p f points into @p p afterwards.
  *
- * @return 0, or -1 when it is no RoCEv2 packet of the reliable connection, or a malformed one
+ * @return 0, or -1 when it is no RoCEv2 packet, or a malformed one
  */
 int frame_parse(struct frame *f, const uint8_t *p, size_t n);
 
