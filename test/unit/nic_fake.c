@@ -76,6 +76,13 @@ rte_eth_dev_rx_intr_enable(uint16_t port, uint16_t queue)
 	return 0;
 }
 
+/* The fake port is no kernel interface. */
+void
+vrb_port_bell_empty(const struct vrb_port *p)
+{
+	abort();
+}
+
 int
 rte_eth_dev_rx_intr_disable(uint16_t port, uint16_t queue)
 {
@@ -185,6 +192,7 @@ fake_start(bool thread)
 	nic->engine = (struct vrb_engine *)&fake;
 	nic->port.intr_fd = fake.intr_fd;
 	nic->port.intr_enable = true;
+	nic->port.bell[0] = nic->port.bell[1] = -1;
 	nic->bell = nic->epfd = -1;
 	vrb_clock_begin(&nic->clock);
 	vrb_clock_end(&nic->clock);

@@ -30,8 +30,8 @@
  * One exception has a bound: a program that polls may disable the interrupt for the time of its polling (vrb_poller.c), if
  * sleep_until is at most VRB_WATCH_NS away.
  *
- * A thread that sleeps until an infinite deadline uses no CPU. Ports without Rx interrupts are looked at every
- * POLL_MIN_NS to POLL_MAX_NS instead.
+ * A thread that sleeps until an infinite deadline uses no CPU. Where a driver has no Rx interrupts, packet sockets stand in for
+ * them on a kernel interface (vrb_port_bell.c); other ports are looked at every POLL_MIN_NS to POLL_MAX_NS instead.
  */
 #include <errno.h>
 #include <string.h>
@@ -175,7 +175,7 @@ static bool
 wait_for_event(struct vrb_nic *nic, uint64_t ns)
 {
 	struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-	struct epoll_event ev[2];
+	struct epoll_event ev[4];
 	bool frame = false;
 	int n = epoll_pwait2(nic->epfd, ev, RTE_DIM(ev), ns == UINT64_MAX ? NULL : &ts, NULL);
 
@@ -219,8 +219,10 @@ sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 		else if (now < recent + LINGER_NS)
 			deadline = RTE_MIN(deadline, now + LINGER_NS);
 		nic->run.watch_wanted = false;
-		if (nic->run.num_refused > 0 || port->intr_fd < 0)
+		if (nic->run.num_refused > 0 || (port->intr_fd < 0 && port->bell[0] < 0))
 			deadline = RTE_MIN(deadline, now + poll_interval(now - nic->bg.active));
+		if (port->bell[0] >= 0)
+			deadline = RTE_MIN(deadline, now + VRB_BELL_TRUST_NS);
 	}
 	atomic_store_explicit(&nic->sleep_until, deadline, memory_order_relaxed);
 	atomic_store_explicit(&nic->background, VRB_BG_SLEEPS, memory_order_relaxed);
@@ -353,6 +355,9 @@ vrb_background_start(struct vrb_nic *nic)
 		rc = watch(nic, nic->bell, RING_BELL);
 	if (rc == 0 && nic->port.intr_fd >= 0)
 		rc = watch(nic, nic->port.intr_fd, RX_INTERRUPT);
+	for (int i = 0; rc == 0 && i < VRB_PORT_BELLS; i++)
+		if (nic->port.bell[i] >= 0)
+			rc = watch(nic, nic->port.bell[i], RX_INTERRUPT);
 	if (rc == 0)
 		rc = vrb_thread_create(&nic->thread, "vrb-poller", background_main, nic);
 	nic->thread_runs = rc == 0;

@@ -74,6 +74,12 @@ void vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp);
 /** A CQ was found empty: one round of the poller, if the baton is free. Any thread, without the baton. */
 void vrb_nic_progress(struct vrb_nic *nic);
 
+/**
+ * What the lower port receives besides frames to its own address: frames to any address, and to any group. Under the baton.
+ * @return 0, or -errno: the port cannot
+ */
+int vrb_nic_filter(struct vrb_nic *nic, bool promiscuous, bool allmulticast);
+
 /** Nanoseconds of the engine's clock (CLOCK_MONOTONIC by way of the TSC). */
 uint64_t vrb_nic_now(const struct vrb_nic *nic);
 

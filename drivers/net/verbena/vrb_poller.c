@@ -18,6 +18,7 @@
 #define TX_BURSTS 4
 /* A program that only posts receives in one of so many calls: a power of two. */
 #define KICKS_PER_RX 8
+#define LONG_CALL 4
 /* Polling for so long is no mere look. */
 #define WATCH_AFTER_NS 500
 /* How often a thread that gives the baton back takes it again for the doorbells of others. */
@@ -94,9 +95,12 @@ vrb_poller_deadline(struct vrb_nic *nic)
 void
 vrb_poller_arm(struct vrb_nic *nic)
 {
-	if (nic->run.armed || !nic->port.intr_enable)
+	if (nic->run.armed)
 		return;
-	rte_eth_dev_rx_intr_enable(nic->port.id, 0);
+	if (nic->port.intr_enable)
+		rte_eth_dev_rx_intr_enable(nic->port.id, 0);
+	else if (nic->port.bell[0] >= 0)
+		vrb_port_bell_empty(&nic->port);
 	nic->run.armed = true;
 }
 
@@ -105,7 +109,8 @@ vrb_poller_disarm(struct vrb_nic *nic)
 {
 	if (!nic->run.armed)
 		return;
-	rte_eth_dev_rx_intr_disable(nic->port.id, 0);
+	if (nic->port.intr_enable)
+		rte_eth_dev_rx_intr_disable(nic->port.id, 0);
 	nic->run.armed = false;
 }
 
@@ -169,6 +174,16 @@ note_call(struct vrb_nic *nic)
 	return now;
 }
 
+/*
+ * A call that moves many packets takes longer than the gap between two calls may be, and its length is no pause.
+ */
+static inline void
+note_end(struct vrb_nic *nic, unsigned int packets)
+{
+	if (packets >= LONG_CALL)
+		atomic_store_explicit(&nic->last_call, vrb_now(nic), memory_order_relaxed);
+}
+
 void
 vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
 {
@@ -190,7 +205,8 @@ vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
 	vrb_poller_tx(nic, now, &sent);
 	/* Nothing sent: what was posted may have been for ourselves, and is taken up by receiving. */
 	if ((++nic->run.kicks & (KICKS_PER_RX - 1)) == 0 || sent == 0)
-		vrb_poller_rx(nic, now);
+		sent += vrb_poller_rx(nic, now);
+	note_end(nic, sent);
 	give_back(nic, old_lcore);
 }
 
@@ -230,7 +246,7 @@ vrb_nic_progress(struct vrb_nic *nic)
 {
 	unsigned int old_lcore, sent = 0;
 	uint64_t now;
-	bool received;
+	unsigned int received;
 
 	if (vrb_is_forked(nic))
 		return;
@@ -239,15 +255,16 @@ vrb_nic_progress(struct vrb_nic *nic)
 		return;
 	old_lcore = vrb_lcore_enter(nic);
 	vrb_poller_tx(nic, now, &sent);
-	received = vrb_poller_rx(nic, now) > 0;
+	received = vrb_poller_rx(nic, now);
 	if (background_sleeps(nic)) {
-		if (received)
+		if (received > 0)
 			watch_no_more(nic, now);
-		else if (nic->run.armed)
+		else if (nic->run.armed && nic->port.intr_enable)
 			watch_instead(nic, now);
 	}
-	if (received && atomic_load_explicit(&nic->background, memory_order_relaxed) != VRB_BG_NAPS)
+	if (received > 0 && atomic_load_explicit(&nic->background, memory_order_relaxed) != VRB_BG_NAPS)
 		vrb_poller_tx(nic, now, &sent);
+	note_end(nic, sent + received);
 	give_back(nic, old_lcore);
 }
 

@@ -219,7 +219,7 @@ vrb_port_open(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, si
 	int rc;
 
 	memset(p, 0, sizeof(*p));
-	p->intr_fd = -1;
+	p->intr_fd = p->bell[0] = p->bell[1] = -1;
 	rc = probe(p, conf, why, why_len);
 	if (rc == 0)
 		rc = own(p, why, why_len);
@@ -250,6 +250,8 @@ vrb_port_start(struct vrb_port *p, char *why, size_t why_len)
 	p->started = true;
 	p->intr_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, 0);
 	/* net_tap's descriptor is readable whenever there is a frame, and there is nothing to enable. */
+	if (p->intr_fd < 0 && p->kind == VRB_PORT_KERNEL)
+		vrb_port_bell_open(p);
 	p->intr_enable = p->intr_fd >= 0 && rte_eth_dev_rx_intr_disable(p->id, 0) == 0;
 	return 0;
 }
@@ -260,6 +262,7 @@ vrb_port_close(struct vrb_port *p)
 	struct rte_eth_dev_info info;
 	bool known = p->owned && rte_eth_dev_info_get(p->id, &info) == 0;
 
+	vrb_port_bell_close(p);
 	if (p->started)
 		rte_eth_dev_stop(p->id);
 	if (p->owned)
@@ -273,7 +276,7 @@ vrb_port_close(struct vrb_port *p)
 	rte_mempool_free(p->tx_pool);
 	rte_mempool_free(p->rx_pool);
 	memset(p, 0, sizeof(*p));
-	p->intr_fd = -1;
+	p->intr_fd = p->bell[0] = p->bell[1] = -1;
 }
 
 bool

@@ -20,6 +20,10 @@
 /* With rx_zc=1 net_shmlan puts the headers and small frames here; the rest of a frame stays where it is. */
 #define SHMLAN_ZC_ROOM 1024
 
+#define VRB_PORT_BELLS 2
+/* For how long at most it is believed that a bell that does not ring means that no frame has come. */
+#define VRB_BELL_TRUST_NS UINT64_C(100000000)
+
 /** Where the addresses of the network come from. */
 enum vrb_port_kind {
 	VRB_PORT_SHMLAN,  /* the MAC tells the IP address */
@@ -38,6 +42,7 @@ struct vrb_port {
 	bool derived;              /* our MAC is the one derived from our IP: so are those of our peers */
 	bool intr_enable;          /* Rx interrupts have to be enabled to be raised */
 	int intr_fd;               /* becomes readable when a frame arrives, or -1 */
+	int bell[VRB_PORT_BELLS];  /* likewise, of a kernel interface whose driver has no interrupts: all or none */
 	unsigned int ifindex;      /* of a kernel interface, or 0 */
 	uint16_t mtu;              /* bytes of an IP packet */
 	uint64_t icrc_omitted;     /* mbuf flag, or 0 */
@@ -54,6 +59,8 @@ int vrb_port_open(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why
 int vrb_port_start(struct vrb_port *p, char *why, size_t why_len);
 /** Also of a port that is open in part only. */
 void vrb_port_close(struct vrb_port *p);
+/** Makes the bells ring for the next frame. */
+void vrb_port_bell_empty(const struct vrb_port *p);
 bool vrb_port_link_up(const struct vrb_port *p, uint32_t *speed_mbps);
 
 #endif

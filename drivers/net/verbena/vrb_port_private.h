@@ -17,6 +17,9 @@ int vrb_port_fail(char *why, size_t why_len, int rc, const char *what, const cha
 int vrb_port_shmlan_devargs(const struct vrb_nic_conf *conf, char *buf, size_t len);
 /** Fills p->mac, p->gid, p->derived. */
 int vrb_port_find_addresses(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why_len);
+/** Makes p->bell of a kernel interface, as far as that is possible and allowed. */
+void vrb_port_bell_open(struct vrb_port *p);
+void vrb_port_bell_close(struct vrb_port *p);
 int vrb_port_kernel_mtu(unsigned int ifindex, uint16_t *mtu);
 
 #endif
