@@ -183,7 +183,8 @@ on_out(struct shm_port *port, struct shm_conn *conn)
 		return;
 	if (n != sizeof(msg) || msg.magic != SHM_MSG_MAGIC || msg.type != SHM_MSG_BELL ||
 		vrb_shmlan_out_answer(out, &msg, fds) != 0) {
-		vrb_shmlan_conn_drop(port, conn);
+		/* Not closed before the Tx path has stopped using it: it may be about to send. */
+		epoll_ctl(port->epfd, EPOLL_CTL_DEL, conn->fd, NULL);
 		atomic_store_explicit(&out->eof, true, memory_order_relaxed);
 		vrb_shmlan_bell_wake(port->bell);
 		peer_gone(port, conn);
@@ -447,6 +448,10 @@ vrb_shmlan_link_detach(struct shm_port *port)
 	}
 	rte_intr_instance_free(port->ctl_intr);
 	port->ctl_intr = NULL;
+	/* All that control() did is seen from here on, also by a sanitizer that cannot look into
+	 * EAL. */
+	pthread_mutex_lock(&port->lock);
+	pthread_mutex_unlock(&port->lock);
 }
 
 /* Ends all connections. Precondition: vrb_shmlan_link_detach(). */
