@@ -4,9 +4,10 @@
  * its port and their tables.
  */
 #include <errno.h>
-#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "verbs_private.h"
 
@@ -34,11 +35,30 @@ fill_ops(struct verbs_context *v)
 	v->create_srq_ex = vrb_verbs_create_srq_ex;
 	v->get_srq_num = vrb_verbs_get_srq_num;
 	v->create_qp_ex = vrb_verbs_create_qp_ex;
+	vrb_raw_ops(v);
 	v->open_qp = vrb_verbs_open_qp;
 	v->open_xrcd = vrb_verbs_open_xrcd;
 	v->close_xrcd = vrb_verbs_close_xrcd;
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+}
+
+/*
+ * Programs duplicate and pass on cmd_fd, which is the kernel's device on hardware. There is no
+ * such device here; so it is a descriptor that does nothing.
+ */
+static int
+make_fds(struct vrb_ctx *ctx)
+{
+	int rc;
+
+	ctx->v.context.cmd_fd = eventfd(0, EFD_CLOEXEC);
+	if (ctx->v.context.cmd_fd < 0)
+		return -errno;
+	rc = vrb_evq_init(&ctx->async);
+	if (rc)
+		close(ctx->v.context.cmd_fd);
+	return rc;
 }
 
 struct ibv_context *
@@ -59,10 +79,10 @@ ibv_open_device(struct ibv_device *device)
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return vrb_fail_null(ENOMEM, "there is no memory");
-	rc = vrb_evq_init(&ctx->async);
+	rc = make_fds(ctx);
 	if (rc) {
 		free(ctx);
-		return vrb_fail_null(-rc, "the descriptor for asynchronous events cannot be made");
+		return vrb_fail_null(-rc, "a descriptor cannot be made; see ulimit -n");
 	}
 	for (i = 0; i < VRB_KINDS; i++)
 		TAILQ_INIT(&ctx->objs[i]);
@@ -72,7 +92,6 @@ ibv_open_device(struct ibv_device *device)
 	ctx->engine = vrb_nic_engine(nic);
 	fill_ops(&ctx->v);
 	ctx->v.context.device = device;
-	ctx->v.context.cmd_fd = -1;
 	ctx->v.context.async_fd = ctx->async.fd;
 	ctx->v.context.num_comp_vectors = 1;
 	pthread_mutex_init(&ctx->v.context.mutex, NULL);
@@ -88,7 +107,11 @@ static void
 abandon_all(struct vrb_ctx *ctx)
 {
 	static void (*const abandon[VRB_KINDS])(struct vrb_obj *, struct vrb_ctx *) = {
+		[VRB_KIND_FLOW] = vrb_flow_abandon,
+		[VRB_KIND_COUNTERS] = vrb_counters_abandon,
 		[VRB_KIND_QP] = vrb_qp_abandon,
+		[VRB_KIND_IND_TBL] = vrb_ind_tbl_abandon,
+		[VRB_KIND_WQ] = vrb_wq_abandon,
 		[VRB_KIND_AH] = vrb_ah_abandon,
 		[VRB_KIND_MW] = vrb_mw_abandon,
 		[VRB_KIND_MR] = vrb_mr_abandon,
@@ -119,6 +142,7 @@ ibv_close_device(struct ibv_context *context)
 		vrb_leave(ctx);
 	}
 	vrb_evq_fini(&ctx->async);
+	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
 	free(ctx);
 	return 0;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "guard.h"
 #include "verbs_private.h"
 
 /* What the functions below check is a failure of the call that they are part of. */
@@ -114,6 +115,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	if (rc)
 		return rc;
 	to_engine(attr, &e);
+	vrb_guard_install(); /* see ibv_reg_mr() */
 	rc = mask & IBV_QP_AV ? vrb_av_resolve(ctx, &e.av, "ibv_modify_qp") : 0;
 	if (rc)
 		return rc;
