@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "verbs_private.h"
+#include "verbs_raw.h"
 
 static void
 notify_cq(void *arg, struct vrb_cq *cq)
@@ -32,6 +32,7 @@ async_event(void *arg, enum vrb_event_type type, void *obj)
 {
 	struct vrb_vcq *cq = obj;
 	struct vrb_vsrq *srq = obj;
+	struct vrb_vwq *wq = obj;
 	struct vrb_vqp *qp = obj, *handle = qp;
 
 	switch (type) {
@@ -41,6 +42,9 @@ async_event(void *arg, enum vrb_event_type type, void *obj)
 	case VRB_EVENT_SRQ_ERR:
 	case VRB_EVENT_SRQ_LIMIT_REACHED:
 		post_event(srq->ibv.context, srq->events, VRB_SRQ_EVENTS, type);
+		break;
+	case VRB_EVENT_WQ_FATAL:
+		post_event(wq->ibv.context, &wq->fatal, 1, type);
 		break;
 	case VRB_EVENT_QP_FATAL:
 	case VRB_EVENT_QP_REQ_ERR:

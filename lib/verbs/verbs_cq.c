@@ -14,7 +14,8 @@
 
 #define WC_FLAGS \
 	((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
-		IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_CVLAN | \
+		IBV_WC_EX_WITH_FLOW_TAG)
 
 /* @return 0 or an errno */
 static int
@@ -35,7 +36,7 @@ check_cq_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *att
 			attr->comp_mask);
 	if (attr->wc_flags & ~WC_FLAGS)
 		return refuse(EOPNOTSUPP,
-			"wc_flags is %#lx; the device fills the standard fields and timestamps",
+			"wc_flags is %#lx; the device fills the standard fields, timestamps, cvlan and flow_tag",
 			(unsigned long)attr->wc_flags);
 	if (flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
 		return refuse(EOPNOTSUPP,

@@ -147,6 +147,18 @@ read_completion_wallclock_ns(struct ibv_cq_ex *ibv)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec - (now - cq->cur.timestamp);
 }
 
+static uint16_t
+read_cvlan(struct ibv_cq_ex *ibv)
+{
+	return vrb_to_cq_ex(ibv)->cur.cvlan;
+}
+
+static uint32_t
+read_flow_tag(struct ibv_cq_ex *ibv)
+{
+	return vrb_to_cq_ex(ibv)->cur.flow_tag;
+}
+
 /* What was not asked for, or does not exist, reads as 0. */
 static uint64_t
 read_no_ts(struct ibv_cq_ex *ibv)
@@ -196,7 +208,8 @@ vrb_cq_ex_ops(struct vrb_vcq *cq, uint64_t wc_flags)
 	ops->read_completion_wallclock_ns = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK
 						    ? read_completion_wallclock_ns
 						    : read_no_ts;
-	ops->read_cvlan = read_no_cvlan;
-	ops->read_flow_tag = read_no_flow_tag;
+	ops->read_cvlan = wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : read_no_cvlan;
+	ops->read_flow_tag =
+		wc_flags & IBV_WC_EX_WITH_FLOW_TAG ? read_flow_tag : read_no_flow_tag;
 	ops->read_tm_info = read_no_tm_info;
 }

@@ -50,7 +50,9 @@ fill_sges(const struct vrb_sq *sq, struct vrb_send_wqe *wqe, const struct ibv_se
 	return 0;
 }
 
-#define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+#define SEND_FLAGS \
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | \
+		IBV_SEND_IP_CSUM)
 
 /* Where a datagram goes. */
 static void

@@ -114,7 +114,11 @@ void vrb_evq_wait_acks(
 
 /* In the order in which what is left is destroyed when a context is closed. */
 enum vrb_kind {
+	VRB_KIND_FLOW,
+	VRB_KIND_COUNTERS,
 	VRB_KIND_QP,
+	VRB_KIND_IND_TBL,
+	VRB_KIND_WQ,
 	VRB_KIND_AH,
 	VRB_KIND_MW,
 	VRB_KIND_MR,
@@ -325,6 +329,16 @@ struct ibv_qp *vrb_verbs_create_qp_ex(
 struct ibv_qp *vrb_verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 struct ibv_xrcd *vrb_verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int vrb_verbs_close_xrcd(struct ibv_xrcd *xrcd);
+/* Queue pairs of raw frames (verbs_raw.c). */
+/** Whether one with an indirection table is asked for. */
+bool vrb_is_rss(const struct ibv_qp_init_attr_ex *attr);
+/** What is peculiar to them. @return 0 or an errno */
+int vrb_raw_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
+/** @param rss room for what init refers to */
+void vrb_raw_init(
+	struct vrb_qp_init *init, struct vrb_rss *rss, const struct ibv_qp_init_attr_ex *attr);
+void vrb_raw_ops(struct verbs_context *v);
+void vrb_raw_caps(struct ibv_device_attr_ex *attr);
 int vrb_verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vrb_verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
@@ -357,6 +371,10 @@ int vrb_wqe_bind(struct vrb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 int vrb_rq_post(struct vrb_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* Destroying what a closed context has left behind; under the baton. */
+void vrb_flow_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
+void vrb_counters_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
+void vrb_ind_tbl_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
+void vrb_wq_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_qp_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_cq_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_srq_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "raw.h"
 #include "verbs_private.h"
 
 /* What the functions below check is a failure of the call that they are part of. */
@@ -31,6 +32,8 @@ send_ops(enum ibv_qp_type type)
 		return UD_OPS;
 	case IBV_QPT_UC:
 		return UC_OPS;
+	case IBV_QPT_RAW_PACKET:
+		return IBV_QP_EX_WITH_SEND;
 	case IBV_QPT_XRC_RECV:
 		return 0;
 	default:
@@ -73,11 +76,13 @@ check_type(const struct ibv_qp_init_attr_ex *attr)
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
+	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
 		return 0;
 	default:
-		return refuse(EOPNOTSUPP, "qp_type is %d; the device has RC, UC, UD and XRC",
+		return refuse(EOPNOTSUPP,
+			"qp_type is %d; the device has RC, UC, UD, XRC and raw packets",
 			(int)attr->qp_type);
 	}
 }
@@ -102,6 +107,9 @@ check_parts(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 		return check_target(context, attr);
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return refuse(EINVAL, "pd is missing, or belongs to another context");
+	/* The work queues of a table have what the queue pair has not. */
+	if (vrb_is_rss(attr))
+		return 0;
 	if (!attr->send_cq || attr->send_cq->context != context)
 		return refuse(EINVAL, "send_cq is missing, or belongs to another context");
 	if (!initiator && (!attr->recv_cq || attr->recv_cq->context != context))
@@ -123,17 +131,20 @@ static int
 check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
+	bool raw = attr->qp_type == IBV_QPT_RAW_PACKET;
+	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			 IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	int rc = check_type(attr);
 
 	if (rc)
 		return rc;
-	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
-					  IBV_QP_INIT_ATTR_CREATE_FLAGS |
-					  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+	if (raw)
+		known |= IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
+	if (attr->comp_mask & ~known)
 		return refuse(EOPNOTSUPP,
 			"comp_mask is %#x, with attributes that the device does not have",
 			attr->comp_mask);
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
+	if (!raw && attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		return refuse(EOPNOTSUPP, "create_flags is %#x; the device supports none",
 			attr->create_flags);
 	if (ops & ~send_ops(attr->qp_type))
@@ -141,6 +152,8 @@ check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *a
 			(unsigned long)ops, (int)attr->qp_type,
 			(unsigned long)send_ops(attr->qp_type));
 	rc = check_parts(context, attr);
+	if (!rc && raw)
+		rc = vrb_raw_check(context, attr);
 	if (!rc && attr->qp_type != IBV_QPT_XRC_RECV)
 		rc = check_caps(&attr->cap, has_recv(attr));
 	return rc;
@@ -172,12 +185,15 @@ create_in_engine(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct ibv_qp_in
 		.sig_all = attr->sq_sig_all != 0,
 		.user = qp,
 	};
+	struct vrb_rss rss;
 	int rc;
 
 	if (qp->xrcd)
 		init.xrcd = vrb_xrcd_of(qp->xrcd);
-	else
+	else if (!vrb_is_rss(attr))
 		init_usual(&init, attr);
+	if (attr->qp_type == IBV_QPT_RAW_PACKET)
+		vrb_raw_init(&init, &rss, attr);
 	rc = vrb_enter(ctx);
 	if (rc)
 		return rc;
@@ -264,7 +280,8 @@ vrb_verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *
 	}
 	attr->cap = qp->cap;
 	qp->sq = vrb_qp_sq(qp->qp);
-	qp->rq = vrb_qp_rq(qp->qp);
+	qp->rq = vrb_is_rss(attr) ? NULL : vrb_qp_rq(qp->qp);
+	qp->ibv.qp_base.state = (enum ibv_qp_state)vrb_qp_state(qp->qp);
 	qp->ibv.qp_base.qp_num = vrb_qp_num(qp->qp);
 	qp->extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	vrb_qp_ex_ops(qp, qp->extended ? attr->send_ops_flags : 0);
@@ -323,6 +340,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
 	struct vrb_vqp *qp = vrb_to_qp(ibv);
 	uint32_t reported = 0;
+	bool busy;
 	int i;
 
 	if (unlikely(vrb_forked))
@@ -332,8 +350,12 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	 * lost. */
 	vrb_nic_progress(ctx->nic);
 	vrb_nic_lock(ctx->nic);
-	drop_handle(qp);
+	busy = vrb_qp_flows(qp->qp) > 0;
+	if (!busy)
+		drop_handle(qp);
 	vrb_nic_unlock(ctx->nic);
+	if (busy)
+		return vrb_fail(EBUSY, "flow rules send frames to QP %u; destroy them first", ibv->qp_num);
 	for (i = 0; i < VRB_QP_EVENTS; i++)
 		reported += vrb_evq_cancel(&ctx->async, &qp->events[i]);
 	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, reported);

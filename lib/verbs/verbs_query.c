@@ -17,7 +17,8 @@
 #define VRB_CAPS \
 	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
 		IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | \
-		IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS)
+		IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | \
+		IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING)
 
 static void
 fill_device_attr(struct ibv_device_attr *a)
@@ -80,6 +81,7 @@ vrb_verbs_query_device_ex(struct ibv_context *context,
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
 	all.device_cap_flags_ex = VRB_CAPS;
 	all.phys_port_cnt_ex = 1;
+	vrb_raw_caps(&all);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, RTE_MIN(attr_size, sizeof(all)));
 	return 0;

@@ -25,12 +25,6 @@
 NO_INT(advise_mr, struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 	struct ibv_sge *sg_list, uint32_t num_sges)
 NO_POINTER(struct ibv_mr, alloc_null_mr, struct ibv_pd *pd)
-NO_INT(read_counters, struct ibv_counters *counters, uint64_t *values, uint32_t n, uint32_t flags)
-NO_INT(attach_counters_point_flow, struct ibv_counters *counters,
-	struct ibv_counter_attach_attr *attr, struct ibv_flow *flow)
-NO_POINTER(struct ibv_counters, create_counters, struct ibv_context *context,
-	struct ibv_counters_init_attr *attr)
-NO_INT(destroy_counters, struct ibv_counters *counters)
 NO_POINTER(struct ibv_mr, reg_dm_mr, struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
 	size_t length, unsigned int access)
 NO_POINTER(struct ibv_dm, alloc_dm, struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
@@ -46,14 +40,6 @@ NO_POINTER(struct ibv_pd, alloc_parent_domain, struct ibv_context *context,
 NO_INT(dealloc_td, struct ibv_td *td)
 NO_POINTER(struct ibv_td, alloc_td, struct ibv_context *context, struct ibv_td_init_attr *attr)
 NO_INT(modify_cq, struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
-NO_INT(destroy_rwq_ind_table, struct ibv_rwq_ind_table *table)
-NO_POINTER(struct ibv_rwq_ind_table, create_rwq_ind_table, struct ibv_context *context,
-	struct ibv_rwq_ind_table_init_attr *attr)
-NO_INT(destroy_wq, struct ibv_wq *wq)
-NO_INT(modify_wq, struct ibv_wq *wq, struct ibv_wq_attr *attr)
-NO_POINTER(struct ibv_wq, create_wq, struct ibv_context *context, struct ibv_wq_init_attr *attr)
-NO_INT(destroy_flow, struct ibv_flow *flow)
-NO_POINTER(struct ibv_flow, create_flow, struct ibv_qp *qp, struct ibv_flow_attr *attr)
 
 static int
 vrb_verbs_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op)
@@ -110,10 +96,6 @@ vrb_ops_unsupported(struct verbs_context *v)
 	fill_compat_slots(&v->context.ops);
 	v->advise_mr = vrb_verbs_advise_mr;
 	v->alloc_null_mr = vrb_verbs_alloc_null_mr;
-	v->read_counters = vrb_verbs_read_counters;
-	v->attach_counters_point_flow = vrb_verbs_attach_counters_point_flow;
-	v->create_counters = vrb_verbs_create_counters;
-	v->destroy_counters = vrb_verbs_destroy_counters;
 	v->reg_dm_mr = vrb_verbs_reg_dm_mr;
 	v->alloc_dm = vrb_verbs_alloc_dm;
 	v->free_dm = vrb_verbs_free_dm;
@@ -126,16 +108,6 @@ vrb_ops_unsupported(struct verbs_context *v)
 	v->alloc_td = vrb_verbs_alloc_td;
 	v->modify_cq = vrb_verbs_modify_cq;
 	v->post_srq_ops = vrb_verbs_post_srq_ops;
-	v->destroy_rwq_ind_table = vrb_verbs_destroy_rwq_ind_table;
-	v->create_rwq_ind_table = vrb_verbs_create_rwq_ind_table;
-	v->destroy_wq = vrb_verbs_destroy_wq;
-	v->modify_wq = vrb_verbs_modify_wq;
-	v->create_wq = vrb_verbs_create_wq;
-	v->ibv_destroy_flow = vrb_verbs_destroy_flow;
-	v->ibv_create_flow = vrb_verbs_create_flow;
-	/* Where programs built against libibverbs 1.1.8 look for the two functions above. */
-	v->ABI_placeholder1 = (void (*)(void))vrb_verbs_create_flow;
-	v->ABI_placeholder2 = (void (*)(void))vrb_verbs_destroy_flow;
 }
 
 /* ---- functions with a symbol of their own ---- */

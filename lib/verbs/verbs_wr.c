@@ -53,7 +53,8 @@ begin(struct ibv_qp_ex *ibv, enum vrb_wr_opcode opcode)
 	wqe->wr_id = ibv->wr_id;
 	wqe->opcode = (uint8_t)opcode;
 	wqe->flags = (uint8_t)(ibv->wr_flags &
-			       (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED));
+			       (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |
+				       IBV_SEND_IP_CSUM));
 	wqe->num_sge = 0;
 	wqe->reserved = 0;
 	wqe->length = 0;
