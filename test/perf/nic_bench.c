@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Latency, message rate and bandwidth of the NIC between two processes of this machine, without the verbs library on top.
+ * Latency, message rate and bandwidth of the NIC between two processes of this machine, without the
+ * verbs library on top.
  *
  *   nic_bench [-s segment] [-n iterations] [-l bytes] [-d depth] [-c] [-v] test...
  *
- * Tests: send_lat write_lat event_lat send_rate send_bw write_bw read_bw idle. With -c each process is bound to a CPU of its own.
+ * Tests: send_lat write_lat event_lat send_rate send_bw write_bw read_bw idle. With -c each process
+ * is bound to a CPU of its own.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,8 +23,8 @@
 
 struct bench {
 	struct side side;
-	int which;               /* 0 or 1; 0 measures */
-	int sock;                /* to the other side */
+	int which; /* 0 or 1; 0 measures */
+	int sock; /* to the other side */
 };
 
 static unsigned int iterations = 20000, length;
@@ -48,7 +50,7 @@ sync_sides(struct bench *b)
 static void
 open_bench(struct bench *b)
 {
-	struct vrb_nic_conf conf = { .segment = segment };
+	struct vrb_nic_conf conf = {.segment = segment};
 	struct side_hello mine, peer;
 
 	side_open(&b->side, &conf, &mine);
@@ -63,9 +65,12 @@ tell_stats(struct bench *b)
 {
 	const struct vrb_stats *v = vrb_engine_stats(b->side.engine);
 
-	fprintf(stderr, "side %d: tx %lu rx %lu acks %lu/%lu nak seq %lu/%lu rnr %lu/%lu timeouts %lu retransmitted %lu "
-		"duplicate %lu out of order %lu gaps %lu no mbuf %lu\n", b->which, v->tx_packets, v->rx_packets, v->tx_acks,
-		v->rx_acks, v->tx_nak_seq, v->rx_nak_seq, v->tx_nak_rnr, v->rx_nak_rnr, v->timeouts, v->retransmitted,
+	fprintf(stderr,
+		"side %d: tx %lu rx %lu acks %lu/%lu nak seq %lu/%lu rnr %lu/%lu timeouts %lu "
+		"retransmitted %lu "
+		"duplicate %lu out of order %lu gaps %lu no mbuf %lu\n",
+		b->which, v->tx_packets, v->rx_packets, v->tx_acks, v->rx_acks, v->tx_nak_seq,
+		v->rx_nak_seq, v->tx_nak_rnr, v->rx_nak_rnr, v->timeouts, v->retransmitted,
 		v->rx_duplicate, v->rx_out_of_order, v->read_gaps, v->no_mbuf);
 }
 
@@ -96,8 +101,10 @@ static void
 tell_latency(const char *name, uint32_t len)
 {
 	qsort(samples, iterations, sizeof(*samples), compare);
-	printf("%-10s %8u B  half round trip: median %6.2f us  min %6.2f  99%% %6.2f  99.9%% %6.2f\n", name, len,
-		samples[iterations / 2], samples[0], samples[iterations * 99ull / 100], samples[iterations * 999ull / 1000]);
+	printf("%-10s %8u B  half round trip: median %6.2f us  min %6.2f  99%% %6.2f  99.9%% "
+	       "%6.2f\n",
+		name, len, samples[iterations / 2], samples[0], samples[iterations * 99ull / 100],
+		samples[iterations * 999ull / 1000]);
 	fflush(stdout);
 }
 
@@ -168,8 +175,8 @@ write_lat(struct bench *b)
 static void
 tell_rate(const char *name, uint32_t len, uint64_t ns)
 {
-	printf("%-10s %8u B  %8.3f M/s  %8.2f MB/s  %6.3f us each\n", name, len, iterations * 1e3 / ns,
-		(double)iterations * len * 1e3 / ns, ns / 1e3 / iterations);
+	printf("%-10s %8u B  %8.3f M/s  %8.2f MB/s  %6.3f us each\n", name, len,
+		iterations * 1e3 / ns, (double)iterations * len * 1e3 / ns, ns / 1e3 / iterations);
 	fflush(stdout);
 }
 
@@ -213,7 +220,8 @@ send_stream(struct bench *b, const char *name, uint32_t len)
 	sync_sides(b);
 	t0 = vrb_nic_now(s->nic);
 	while (done < iterations) {
-		while (b->which == 0 && posted < iterations && posted - done < (unsigned int)depth) {
+		while (b->which == 0 && posted < iterations &&
+			posted - done < (unsigned int)depth) {
 			side_post_send(s, VRB_WR_SEND, len);
 			posted++;
 		}
@@ -233,7 +241,8 @@ cpu_seconds(void)
 	struct rusage ru;
 
 	getrusage(RUSAGE_SELF, &ru);
-	return ru.ru_utime.tv_sec + ru.ru_stime.tv_sec + (ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6;
+	return ru.ru_utime.tv_sec + ru.ru_stime.tv_sec +
+	       (ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6;
 }
 
 static void
@@ -277,7 +286,7 @@ run(struct bench *b, const char *name)
 static void
 child(int which, int sock, char **names, int n)
 {
-	struct bench b = { .which = which, .sock = sock };
+	struct bench b = {.which = which, .sock = sock};
 	cpu_set_t set;
 
 	if (bind_cpus) {
@@ -313,7 +322,8 @@ main(int argc, char **argv)
 		else
 			return 2;
 	}
-	side_check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0, "socketpair");
+	side_check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0,
+		"socketpair");
 	for (int i = 0; i < 2; i++) {
 		pid[i] = fork();
 		side_check(pid[i] < 0 ? -errno : 0, "fork");

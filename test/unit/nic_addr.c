@@ -36,7 +36,7 @@ assert_mac(const char *text, const uint8_t expected[6])
 static void
 ipv4_becomes_a_mapped_gid_and_back(void **state)
 {
-	static const uint8_t raw[16] = { [10] = 0xff, 0xff, 198, 18, 0, 1 };
+	static const uint8_t raw[16] = {[10] = 0xff, 0xff, 198, 18, 0, 1};
 	union vrb_gid gid = parse("198.18.0.1");
 	char text[INET6_ADDRSTRLEN];
 
@@ -51,7 +51,7 @@ ipv4_becomes_a_mapped_gid_and_back(void **state)
 static void
 macs_are_derived_by_the_table(void **state)
 {
-	static const uint8_t v4[] = { 2, 0, 198, 18, 3, 4 }, ll[] = { 2, 0, 198, 18, 3, 4 };
+	static const uint8_t v4[] = {2, 0, 198, 18, 3, 4}, ll[] = {2, 0, 198, 18, 3, 4};
 	union vrb_gid v6 = parse("2001:db8::7"), gid;
 	uint8_t mac[6], again[6];
 
@@ -73,7 +73,8 @@ macs_are_derived_by_the_table(void **state)
 static void
 a_mac_tells_its_ipv4_address(void **state)
 {
-	static const uint8_t good[] = { 2, 0, 198, 18, 0, 1 }, v6[] = { 2, 1, 198, 18, 0, 1 }, bad[] = { 2, 0, 0, 0, 0, 1 };
+	static const uint8_t good[] = {2, 0, 198, 18, 0, 1}, v6[] = {2, 1, 198, 18, 0, 1},
+			     bad[] = {2, 0, 0, 0, 0, 1};
 	union vrb_gid gid, expected = parse("198.18.0.1");
 
 	assert_int_equal(vrb_addr_from_mac(good, &gid), 0);
@@ -85,9 +86,10 @@ a_mac_tells_its_ipv4_address(void **state)
 static void
 what_no_host_can_have_is_refused(void **state)
 {
-	static const char *const texts[] = { "0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "::", "::1", "ff02::1",
-		"", "198.18.0", "198.18.0.1/16", "host", "::ffff:127.0.0.1" };
-	union vrb_gid gid, odd = { .raw = { 0xfe, 0x80, [15] = 1 } };
+	static const char *const texts[] = {"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255",
+		"::", "::1", "ff02::1", "", "198.18.0", "198.18.0.1/16", "host",
+		"::ffff:127.0.0.1"};
+	union vrb_gid gid, odd = {.raw = {0xfe, 0x80, [15] = 1}};
 	uint8_t mac[6];
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

@@ -58,7 +58,7 @@ lock_often(void *arg)
 static void
 one_holder_at_a_time_and_waiters_get_it(void **state)
 {
-	uint64_t got[2] = { 0 };
+	uint64_t got[2] = {0};
 	pthread_t pollers[2], lockers[2];
 
 	for (int i = 0; i < 2; i++)

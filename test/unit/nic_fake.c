@@ -20,13 +20,15 @@ struct rte_eth_fp_ops rte_eth_fp_ops[RTE_MAX_ETHPORTS];
 
 /* Nobody installs callbacks on the fake port. */
 uint16_t
-rte_eth_call_rx_callbacks(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t max, void *arg)
+rte_eth_call_rx_callbacks(
+	uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t max, void *arg)
 {
 	abort();
 }
 
 uint16_t
-rte_eth_call_tx_callbacks(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, void *arg)
+rte_eth_call_tx_callbacks(
+	uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, void *arg)
 {
 	abort();
 }

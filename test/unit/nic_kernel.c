@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The NIC on a kernel interface (net_af_packet): a veth pair between two network namespaces, so that addresses and neighbours are
- * the kernel's. Needs the right to make namespaces and packet sockets; skipped without.
+ * The NIC on a kernel interface (net_af_packet): a veth pair between two network namespaces, so
+ * that addresses and neighbours are the kernel's. Needs the right to make namespaces and packet
+ * sockets; skipped without.
  */
 #include <errno.h>
 #include <sched.h>
@@ -56,7 +57,7 @@ tell(int sock)
 static void
 hear(int sock)
 {
-	require(recv(sock, &(char){ 0 }, 1, MSG_WAITALL) == 1);
+	require(recv(sock, &(char){0}, 1, MSG_WAITALL) == 1);
 }
 
 static uint64_t
@@ -82,7 +83,7 @@ wait_by_event(struct side *s)
 static void
 open_interface(struct side *s, const char *ifname, int which, int sock)
 {
-	struct vrb_nic_conf conf = { 0 };
+	struct vrb_nic_conf conf = {0};
 	struct side_hello mine, peer;
 	struct vrb_nic_info info;
 	char port[64];
@@ -91,13 +92,16 @@ open_interface(struct side *s, const char *ifname, int which, int sock)
 	conf.port = port;
 	side_open(s, &conf, &mine);
 	vrb_nic_query(s->nic, &info);
-	require(info.icrc && info.max_mtu == 1024 && info.gid[0].raw[15] == which + 1 && info.gid[1].raw[0] == 0xfe);
+	require(info.icrc && info.max_mtu == 1024 && info.gid[0].raw[15] == which + 1 &&
+		info.gid[1].raw[0] == 0xfe);
 	require(send(sock, &mine, sizeof(mine), 0) == sizeof(mine));
 	require(recv(sock, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer));
 	side_connect(s, &peer);
 }
 
-/* The first asks the kernel for addresses that are there, that are not, and that no route leads to. */
+/*
+ * The first asks the kernel for addresses that are there, that are not, and that no route leads to.
+ */
 static void
 resolve(struct side *s)
 {
@@ -116,7 +120,7 @@ static void
 one_end(int which, int sock)
 {
 	const char *ifname = which == 0 ? "vrbt0" : "vrbt1";
-	struct vrb_nic_conf wrong = { .ip = "10.99.0.77", .ops = &(struct vrb_engine_ops){ 0 } };
+	struct vrb_nic_conf wrong = {.ip = "10.99.0.77", .ops = &(struct vrb_engine_ops){0}};
 	struct vrb_nic *nic;
 	char why[300] = "", port[64];
 	struct side s;
@@ -125,10 +129,12 @@ one_end(int which, int sock)
 	require(unshare(CLONE_NEWNET) == 0);
 	tell(sock);
 	hear(sock);
-	require(command("ip addr add 10.99.0.%d/24 dev %s && ip link set %s up", which + 1, ifname, ifname) == 0);
+	require(command("ip addr add 10.99.0.%d/24 dev %s && ip link set %s up", which + 1, ifname,
+			ifname) == 0);
 	snprintf(port, sizeof(port), "net_af_packet0,iface=%s", ifname);
 	wrong.port = port;
-	require(vrb_nic_open(&wrong, &nic, why, sizeof(why)) == -EADDRNOTAVAIL && strstr(why, "10.99.0.77") != NULL);
+	require(vrb_nic_open(&wrong, &nic, why, sizeof(why)) == -EADDRNOTAVAIL &&
+		strstr(why, "10.99.0.77") != NULL);
 	open_interface(&s, ifname, which, sock);
 	side_post_recv(&s, 50);
 	tell(sock);
@@ -190,7 +196,8 @@ relay(struct end *a, struct end *b)
 	char buf[256];
 
 	for (;;) {
-		ssize_t n = recv(a->sock, buf, sizeof(buf), 0), m = recv(b->sock, buf + 128, 128, 0);
+		ssize_t n = recv(a->sock, buf, sizeof(buf), 0),
+			m = recv(b->sock, buf + 128, 128, 0);
 
 		if (n <= 0 || m <= 0 || send(b->sock, buf, n, MSG_NOSIGNAL) != n ||
 			send(a->sock, buf + 128, m, MSG_NOSIGNAL) != m)
@@ -210,7 +217,9 @@ two_namespaces_talk_over_af_packet(void **state)
 	b = start(1);
 	hear(a.sock);
 	hear(b.sock);
-	assert_int_equal(command("ip link add vrbt0 netns %d type veth peer name vrbt1 netns %d", a.pid, b.pid), 0);
+	assert_int_equal(command("ip link add vrbt0 netns %d type veth peer name vrbt1 netns %d",
+				 a.pid, b.pid),
+		0);
 	tell(a.sock);
 	tell(b.sock);
 	relay(&a, &b);
@@ -225,7 +234,7 @@ two_namespaces_talk_over_af_packet(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(two_namespaces_talk_over_af_packet) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(two_namespaces_talk_over_af_packet)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

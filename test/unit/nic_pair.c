@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NICs over net_shmlan: opened, asked, used from several processes, killed and forked. Each test's segment is in a directory of
- * its own, which is removed afterwards. EAL starts once a process, so each test runs in a child.
+ * NICs over net_shmlan: opened, asked, used from several processes, killed and forked. Each test's
+ * segment is in a directory of its own, which is removed afterwards. EAL starts once a process, so
+ * each test runs in a child.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ run_in_child(void (*fn)(void))
 static void
 open_pair(struct side *a, struct side *b)
 {
-	struct vrb_nic_conf ca = { .segment = "pair" }, cb = { .segment = "pair" };
+	struct vrb_nic_conf ca = {.segment = "pair"}, cb = {.segment = "pair"};
 	struct side_hello ha, hb;
 
 	side_open(a, &ca, &ha);
@@ -114,7 +115,7 @@ two_nics_of_a_process_talk(void **state)
 static void
 to_itself(void)
 {
-	struct vrb_nic_conf conf = { .segment = "self" };
+	struct vrb_nic_conf conf = {.segment = "self"};
 	struct side_hello hello;
 	struct side s;
 	int got[2];
@@ -141,9 +142,9 @@ a_nic_talks_to_itself(void **state)
 static void
 addresses(void)
 {
-	struct vrb_nic_conf automatic = { .segment = "addr", .ops = &(struct vrb_engine_ops){ 0 } };
+	struct vrb_nic_conf automatic = {.segment = "addr", .ops = &(struct vrb_engine_ops){0}};
 	struct vrb_nic_conf given = automatic, taken, v6 = automatic, bad = automatic;
-	static const uint8_t first[6] = { 2, 0, 198, 18, 0, 1 }, seventh[6] = { 2, 0, 10, 7, 7, 7 };
+	static const uint8_t first[6] = {2, 0, 198, 18, 0, 1}, seventh[6] = {2, 0, 10, 7, 7, 7};
 	struct vrb_nic *a, *b, *c, *d;
 	struct vrb_nic_info ia, ib, ic;
 	uint8_t mac[6];
@@ -151,8 +152,10 @@ addresses(void)
 
 	require(vrb_nic_open(&automatic, &a, why, sizeof(why)) == 0);
 	vrb_nic_query(a, &ia);
-	require(memcmp(ia.mac, first, 6) == 0 && ia.gid[0].raw[15] == 1 && ia.gid[0].raw[12] == 198);
-	require(ia.link_up && ia.max_mtu == 4096 && !ia.icrc && strcmp(ia.driver, "net_shmlan") == 0);
+	require(memcmp(ia.mac, first, 6) == 0 && ia.gid[0].raw[15] == 1 &&
+		ia.gid[0].raw[12] == 198);
+	require(ia.link_up && ia.max_mtu == 4096 && !ia.icrc &&
+		strcmp(ia.driver, "net_shmlan") == 0);
 	given.ip = "10.7.7.7";
 	require(vrb_nic_open(&given, &b, why, sizeof(why)) == 0);
 	vrb_nic_query(b, &ib);
@@ -169,19 +172,22 @@ addresses(void)
 		require(vrb_nic_resolve(c, &ia.gid[i], mac) == 0 && memcmp(mac, ia.mac, 6) == 0);
 		require(vrb_nic_resolve(a, &ia.gid[i], mac) == 0 && memcmp(mac, ia.mac, 6) == 0);
 	}
-	require(vrb_nic_resolve(a, &(union vrb_gid){ 0 }, mac) == -EINVAL);
+	require(vrb_nic_resolve(a, &(union vrb_gid){0}, mac) == -EINVAL);
 	taken = given;
 	why[0] = '\0';
 	require(vrb_nic_open(&taken, &d, why, sizeof(why)) == -EADDRINUSE && strlen(why) > 20);
 	bad.ip = "127.0.0.1";
 	why[0] = '\0';
-	require(vrb_nic_open(&bad, &d, why, sizeof(why)) == -EINVAL && strstr(why, "127.0.0.1") != NULL);
+	require(vrb_nic_open(&bad, &d, why, sizeof(why)) == -EINVAL &&
+		strstr(why, "127.0.0.1") != NULL);
 	bad.ip = NULL;
 	bad.port = "net_nonsense0";
 	why[0] = '\0';
-	require(vrb_nic_open(&bad, &d, why, sizeof(why)) < 0 && strstr(why, "net_nonsense0") != NULL);
+	require(vrb_nic_open(&bad, &d, why, sizeof(why)) < 0 &&
+		strstr(why, "net_nonsense0") != NULL);
 	bad.port = "net_null0";
-	require(vrb_nic_open(&bad, &d, why, sizeof(why)) == -EINVAL && strstr(why, "IP address") != NULL);
+	require(vrb_nic_open(&bad, &d, why, sizeof(why)) == -EINVAL &&
+		strstr(why, "IP address") != NULL);
 	vrb_nic_close(b);
 	require(vrb_nic_open(&taken, &b, why, sizeof(why)) == 0);
 	vrb_nic_close(a);
@@ -198,17 +204,20 @@ addresses_are_given_derived_and_unique(void **state)
 static void
 guest(void)
 {
-	struct vrb_nic_conf conf = { .segment = "guest", .ops = &(struct vrb_engine_ops){ 0 } };
+	struct vrb_nic_conf conf = {.segment = "guest", .ops = &(struct vrb_engine_ops){0}};
 	cpu_set_t before, after;
 	sigset_t mask_before, mask_after;
 	struct vrb_nic *nic;
 	char why[300], out[16];
-	char words[][8] = { "x", "-a", "value", "-b", "rest" };
-	char *const argv[] = { words[0], words[1], words[2], words[3], words[4], NULL };
+	char words[][8] = {"x", "-a", "value", "-b", "rest"};
+	char *const argv[] = {words[0], words[1], words[2], words[3], words[4], NULL};
 	int fds[2], old, opt;
 
-	/* In the middle of an option list, with stdout watched, bound to a CPU, and with little memory to lock. */
-	setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ 65536, 65536 });
+	/*
+	 * In the middle of an option list, with stdout watched, bound to a CPU, and with little
+	 * memory to lock.
+	 */
+	setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){65536, 65536});
 	require(pipe(fds) == 0 && (old = dup(1)) >= 0 && dup2(fds[1], 1) == 1);
 	optind = 1;
 	opt = getopt(5, argv, "a:b");
@@ -240,7 +249,7 @@ the_program_does_not_notice_eal(void **state)
 static void
 bad_eal_arguments(void)
 {
-	struct vrb_nic_conf conf = { .segment = "bad", .ops = &(struct vrb_engine_ops){ 0 } };
+	struct vrb_nic_conf conf = {.segment = "bad", .ops = &(struct vrb_engine_ops){0}};
 	struct vrb_nic *nic;
 	char why[300] = "", out[16];
 	int fds[2], old;
@@ -310,7 +319,7 @@ struct remote {
 static void
 open_remote(struct side *s, int sock)
 {
-	struct vrb_nic_conf conf = { .segment = "remote" };
+	struct vrb_nic_conf conf = {.segment = "remote"};
 	struct side_hello mine, peer;
 
 	side_open(s, &conf, &mine);
@@ -368,7 +377,7 @@ echo(struct side *s, int sock)
 		;
 	/* The target of one-sided operations sleeps in the kernel. */
 	require(send(sock, "", 1, 0) == 1);
-	require(recv(sock, &(char){ 0 }, 1, 0) == 0);
+	require(recv(sock, &(char){0}, 1, 0) == 0);
 }
 
 static void
@@ -379,14 +388,14 @@ two_processes(void)
 
 	open_remote(&s, r.sock);
 	side_post_recv(&s, 100);
-	require(recv(r.sock, &(char){ 0 }, 1, 0) == 1);
+	require(recv(r.sock, &(char){0}, 1, 0) == 1);
 	for (int i = 0; i < 300; i++) {
 		side_post_send(&s, VRB_WR_SEND, 4096);
 		for (int need = 2; need > 0; need--)
 			if ((i < 200 ? side_wait(&s) : wait_by_event(&s)) == VRB_WC_RECV)
 				side_post_recv(&s, 1);
 	}
-	require(recv(r.sock, &(char){ 0 }, 1, 0) == 1);
+	require(recv(r.sock, &(char){0}, 1, 0) == 1);
 	for (int i = 0; i < 50; i++) {
 		memset(s.buf + SIDE_BUFFER / 2, i, 100000);
 		side_post_send(&s, VRB_WR_RDMA_WRITE, 100000);
@@ -422,12 +431,15 @@ peer_is_killed(void)
 	int status;
 
 	open_remote(&s, r.sock);
-	require(recv(r.sock, &(char){ 0 }, 1, 0) == 1);
+	require(recv(r.sock, &(char){0}, 1, 0) == 1);
 	side_post_send(&s, VRB_WR_SEND, 100);
 	require(side_wait(&s) == VRB_WC_SEND && s.failed == 0);
 	kill(r.pid, SIGKILL);
 	require(waitpid(r.pid, &status, 0) == r.pid);
-	/* Nobody acknowledges it: the retry counter runs out (7 x 67 ms), found out by a thread that slept. */
+	/*
+	 * Nobody acknowledges it: the retry counter runs out (7 x 67 ms), found out by a thread
+	 * that slept.
+	 */
 	side_post_send(&s, VRB_WR_SEND, 100);
 	require(side_wait_event(&s, WAIT_MS));
 	side_poll(&s);
@@ -481,7 +493,7 @@ a_forked_child_does_not_disturb(void **state)
 static void
 fork_then_open(void)
 {
-	struct vrb_nic_conf conf = { .segment = "late", .ops = &(struct vrb_engine_ops){ 0 } };
+	struct vrb_nic_conf conf = {.segment = "late", .ops = &(struct vrb_engine_ops){0}};
 	struct vrb_nic *nic;
 	char why[300] = "";
 	int status;
@@ -491,7 +503,8 @@ fork_then_open(void)
 	pid = fork();
 	require(pid >= 0);
 	if (pid == 0) {
-		require(vrb_nic_open(&conf, &nic, why, sizeof(why)) == -ENOTSUP && strstr(why, "fork") != NULL);
+		require(vrb_nic_open(&conf, &nic, why, sizeof(why)) == -ENOTSUP &&
+			strstr(why, "fork") != NULL);
 		_exit(0);
 	}
 	require(waitpid(pid, &status, 0) == pid && status == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who runs the engine, and when (drivers/net/verbena/vrb_poller.c, vrb_background.c): no doorbell, frame or deadline is
- * lost, and nothing uses the CPU when there is nothing to do.
+ * Who runs the engine, and when (drivers/net/verbena/vrb_poller.c, vrb_background.c): no doorbell,
+ * frame or deadline is lost, and nothing uses the CPU when there is nothing to do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,7 +135,9 @@ a_frame_wakes_the_thread(void **state)
 	}
 }
 
-/* A deadline that a program's thread leaves behind while the background thread sleeps without one. */
+/*
+ * A deadline that a program's thread leaves behind while the background thread sleeps without one.
+ */
 static void
 a_deadline_wakes_the_thread(void **state)
 {
@@ -216,7 +218,8 @@ the_thread_steps_back_while_the_program_polls(void **state)
 	/* A thread that did not step back would have had half of the time. */
 	assert_true(cpu < 50000000);
 	/* And it takes over when the program stops. */
-	napped = fake_wait(&fake.received, atomic_load(&fake.received) + atomic_load(&fake.arrived), SOON_MS);
+	napped = fake_wait(
+		&fake.received, atomic_load(&fake.received) + atomic_load(&fake.arrived), SOON_MS);
 	assert_true(napped);
 	wait_for_sleep();
 }
@@ -259,11 +262,14 @@ main(void)
 		cmocka_unit_test_setup_teardown(control_calls_and_posts_mix, with_thread, stop),
 		cmocka_unit_test_setup_teardown(a_frame_wakes_the_thread, with_thread, stop),
 		cmocka_unit_test_setup_teardown(a_deadline_wakes_the_thread, with_thread, stop),
-		cmocka_unit_test_setup_teardown(work_that_is_left_wakes_the_thread, with_thread, stop),
+		cmocka_unit_test_setup_teardown(
+			work_that_is_left_wakes_the_thread, with_thread, stop),
 		cmocka_unit_test_setup_teardown(idle_costs_nothing, with_thread, stop),
-		cmocka_unit_test_setup_teardown(the_thread_steps_back_while_the_program_polls, with_thread, stop),
+		cmocka_unit_test_setup_teardown(
+			the_thread_steps_back_while_the_program_polls, with_thread, stop),
 		cmocka_unit_test_setup_teardown(a_child_of_fork_does_nothing, without_thread, stop),
-		cmocka_unit_test_setup_teardown(the_clock_agrees_with_the_kernels_and_never_runs_backwards, without_thread,
+		cmocka_unit_test_setup_teardown(
+			the_clock_agrees_with_the_kernels_and_never_runs_backwards, without_thread,
 			stop),
 	};
 

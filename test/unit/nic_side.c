@@ -41,13 +41,15 @@ explain(void *ctx, const char *sentence)
 	fprintf(stderr, "%s\n", sentence);
 }
 
-static const struct vrb_engine_ops ops = { .cq_notify = notify, .async = async, .explain = explain };
+static const struct vrb_engine_ops ops = {.cq_notify = notify, .async = async, .explain = explain};
 
 void
 side_connect(struct side *s, const struct side_hello *peer)
 {
-	struct vrb_qp_attr a = { .state = VRB_QPS_INIT, .port_num = 1,
-		.access = VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_READ };
+	struct vrb_qp_attr a = {.state = VRB_QPS_INIT,
+		.port_num = 1,
+		.access =
+			VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_READ};
 	uint64_t now;
 
 	s->peer_addr = peer->addr;
@@ -56,7 +58,10 @@ side_connect(struct side *s, const struct side_hello *peer)
 	side_check(vrb_nic_resolve(s->nic, &peer->gid, a.av.dmac), "resolve");
 	vrb_nic_lock(s->nic);
 	now = vrb_nic_now(s->nic);
-	side_check(vrb_qp_modify(s->qp, &a, VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS, now), "INIT");
+	side_check(
+		vrb_qp_modify(s->qp, &a,
+			VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS, now),
+		"INIT");
 	a.state = VRB_QPS_RTR;
 	/* 256 is 1, 512 is 2 ... */
 	a.path_mtu = __builtin_ctz(vrb_engine_max_mtu(s->engine)) - 7;
@@ -65,21 +70,31 @@ side_connect(struct side *s, const struct side_hello *peer)
 	a.max_rd_atomic = a.max_dest_rd_atomic = 16;
 	a.min_rnr_timer = 12;
 	a.av.hop_limit = 64;
-	side_check(vrb_qp_modify(s->qp, &a, VRB_QP_STATE | VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN |
-		VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER, now), "RTR");
+	side_check(vrb_qp_modify(s->qp, &a,
+			   VRB_QP_STATE | VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN |
+				   VRB_QP_RQ_PSN | VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER,
+			   now),
+		"RTR");
 	a.state = VRB_QPS_RTS;
 	a.timeout = 14;
 	a.retry_cnt = a.rnr_retry = 7;
-	side_check(vrb_qp_modify(s->qp, &a, VRB_QP_STATE | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY |
-		VRB_QP_SQ_PSN | VRB_QP_MAX_QP_RD_ATOMIC, now), "RTS");
+	side_check(vrb_qp_modify(s->qp, &a,
+			   VRB_QP_STATE | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY |
+				   VRB_QP_SQ_PSN | VRB_QP_MAX_QP_RD_ATOMIC,
+			   now),
+		"RTS");
 	vrb_nic_unlock(s->nic);
 }
 
 void
 side_open(struct side *s, struct vrb_nic_conf *conf, struct side_hello *hello)
 {
-	struct vrb_qp_init init = { .type = VRB_QPT_RC, .max_send_wr = SIDE_DEPTH, .max_recv_wr = SIDE_DEPTH,
-		.max_send_sge = 1, .max_recv_sge = 1, .max_inline = 64 };
+	struct vrb_qp_init init = {.type = VRB_QPT_RC,
+		.max_send_wr = SIDE_DEPTH,
+		.max_recv_wr = SIDE_DEPTH,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.max_inline = 64};
 	struct vrb_nic_info info;
 	char why[300] = "";
 	int rc;
@@ -99,11 +114,15 @@ side_open(struct side *s, struct vrb_nic_conf *conf, struct side_hello *hello)
 	init.pd = s->pd;
 	init.send_cq = init.recv_cq = s->cq;
 	side_check(vrb_qp_create(s->engine, &init, &s->qp), "qp");
-	side_check(vrb_mr_reg(s->engine, s->pd, (uintptr_t)s->buf, SIDE_BUFFER, (uintptr_t)s->buf,
-			VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_READ, &s->mr), "mr");
+	side_check(
+		vrb_mr_reg(s->engine, s->pd, (uintptr_t)s->buf, SIDE_BUFFER, (uintptr_t)s->buf,
+			VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_READ,
+			&s->mr),
+		"mr");
 	vrb_nic_unlock(s->nic);
 	vrb_nic_query(s->nic, &info);
-	*hello = (struct side_hello){ info.gid[0], vrb_qp_num(s->qp), s->mr->rkey, (uintptr_t)s->buf };
+	*hello =
+		(struct side_hello){info.gid[0], vrb_qp_num(s->qp), s->mr->rkey, (uintptr_t)s->buf};
 }
 
 void
@@ -128,7 +147,7 @@ side_post_recv(struct side *s, unsigned int n)
 		w->wr_id = 0;
 		w->num_sge = 1;
 		w->length = SIDE_BUFFER / 2;
-		w->sge[0] = (struct vrb_sge){ (uintptr_t)s->buf, SIDE_BUFFER / 2, s->mr->lkey };
+		w->sge[0] = (struct vrb_sge){(uintptr_t)s->buf, SIDE_BUFFER / 2, s->mr->lkey};
 	}
 	vrb_rq_commit(rq, n);
 	rte_spinlock_unlock(&rq->lock);
@@ -152,8 +171,9 @@ side_post_send(struct side *s, enum vrb_wr_opcode op, uint32_t len)
 	w->imm = 0;
 	w->rkey = s->peer_rkey;
 	w->remote_addr = s->peer_addr;
-	*(struct vrb_sge *)w->data = (struct vrb_sge){ (uintptr_t)s->buf + (op == VRB_WR_RDMA_WRITE ? SIDE_BUFFER / 2 : 0), len,
-		s->mr->lkey };
+	*(struct vrb_sge *)w->data = (struct vrb_sge){
+		(uintptr_t)s->buf + (op == VRB_WR_RDMA_WRITE ? SIDE_BUFFER / 2 : 0), len,
+		s->mr->lkey};
 	if (len <= 64 && op != VRB_WR_RDMA_READ) {
 		memcpy(w->data, s->buf + (op == VRB_WR_RDMA_WRITE ? SIDE_BUFFER / 2 : 0), len);
 		w->flags |= VRB_SEND_INLINE;
@@ -203,7 +223,7 @@ side_wait(struct side *s)
 bool
 side_wait_event(struct side *s, int ms)
 {
-	struct pollfd pfd = { .fd = s->event, .events = POLLIN };
+	struct pollfd pfd = {.fd = s->event, .events = POLLIN};
 	uint64_t n;
 
 	vrb_nic_lock(s->nic);

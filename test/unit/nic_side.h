@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A NIC with one queue pair, and what a verbs library does with it: for tests and the benchmark. What fails ends the process.
+ * A NIC with one queue pair, and what a verbs library does with it: for tests and the benchmark.
+ * What fails ends the process.
  */
 #ifndef NIC_SIDE_H
 #define NIC_SIDE_H
 
 #include "vrb_nic.h"
 
-#define SIDE_DEPTH 512          /* work requests of the send and of the receive queue */
-#define SIDE_BUFFER (4u << 20)  /* receives go to its first half; WRITEs come from its second, all others from its first */
+#define SIDE_DEPTH 512 /* work requests of the send and of the receive queue */
+#define SIDE_BUFFER \
+	(4u << 20) /* receives go to its first half; WRITEs come from its second, all others from \
+		      its first */
 
 struct side {
 	struct vrb_nic *nic;
@@ -18,8 +21,8 @@ struct side {
 	struct vrb_qp *qp;
 	struct vrb_mr *mr;
 	uint8_t *buf;
-	int event;               /* eventfd of the CQ's notifications */
-	int failed;              /* status of the last completion that was none of success */
+	int event; /* eventfd of the CQ's notifications */
+	int failed; /* status of the last completion that was none of success */
 	uint64_t peer_addr;
 	uint32_t peer_rkey;
 };

@@ -9,7 +9,7 @@
 
 #include "vrb_addr.h"
 
-static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
 bool
 vrb_addr_is_v4(const union vrb_gid *gid)
@@ -26,12 +26,12 @@ vrb_addr_is_link_local(const union vrb_gid *gid)
 bool
 vrb_addr_is_host(const union vrb_gid *gid)
 {
-	static const union vrb_gid loopback = { .raw = { [15] = 1 } }, none;
+	static const union vrb_gid loopback = {.raw = {[15] = 1}}, none;
 
 	if (vrb_addr_is_v4(gid)) /* RFC 1122 3.2.1.3; from 224 on: multicast, reserved, broadcast */
 		return gid->raw[12] != 0 && gid->raw[12] != 127 && gid->raw[12] < 224;
 	return gid->raw[0] != 0xff && memcmp(gid, &loopback, sizeof(*gid)) != 0 &&
-		memcmp(gid, &none, sizeof(*gid)) != 0;
+	       memcmp(gid, &none, sizeof(*gid)) != 0;
 }
 
 void
@@ -64,8 +64,8 @@ vrb_addr_format(const union vrb_gid *gid, char *buf, size_t len)
 void
 vrb_addr_link_local(const uint8_t mac[6], union vrb_gid *gid)
 {
-	*gid = (union vrb_gid){ .raw = { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 0x02, mac[1], mac[2], 0xff,
-					0xfe, mac[3], mac[4], mac[5] } };
+	*gid = (union vrb_gid){.raw = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 0x02, mac[1], mac[2],
+				       0xff, 0xfe, mac[3], mac[4], mac[5]}};
 }
 
 static uint32_t
@@ -87,17 +87,18 @@ vrb_addr_to_mac(const union vrb_gid *gid, uint8_t mac[6])
 	if (!vrb_addr_is_host(gid))
 		return -EINVAL;
 	if (vrb_addr_is_v4(gid)) {
-		memcpy(mac, (const uint8_t[]){ 0x02, 0x00, raw[12], raw[13], raw[14], raw[15] }, 6);
+		memcpy(mac, (const uint8_t[]){0x02, 0x00, raw[12], raw[13], raw[14], raw[15]}, 6);
 		return 0;
 	}
 	if (!vrb_addr_is_link_local(gid)) {
 		h = fnv1a(raw, 16);
-		memcpy(mac, (const uint8_t[]){ 0x02, 0x01, h >> 24, h >> 16, h >> 8, h }, 6);
+		memcpy(mac, (const uint8_t[]){0x02, 0x01, h >> 24, h >> 16, h >> 8, h}, 6);
 		return 0;
 	}
 	if (raw[11] != 0xff || raw[12] != 0xfe)
 		return -EINVAL;
-	memcpy(mac, (const uint8_t[]){ raw[8] ^ 0x02, raw[9], raw[10], raw[13], raw[14], raw[15] }, 6);
+	memcpy(mac, (const uint8_t[]){raw[8] ^ 0x02, raw[9], raw[10], raw[13], raw[14], raw[15]},
+		6);
 	return 0;
 }
 

@@ -4,34 +4,39 @@
  *
  * It is in one of three states.
  *
- *   awake    It runs rounds as long as they find something to do, and for a little while longer if looking
- *            has paid off lately.
- *   naps     The program polls without a pause, so it does the work, and better: the thread only looks again after half
- *            the time that the program has polled for, at most 200 us. Nobody wakes it for work, because
- *            whatever the program leaves behind is at most a nap late. A control call wakes it: the program may be about to wait for an event.
- *   sleeps   Nothing to do. In epoll_pwait2() until a frame raises the Rx interrupt, until the engine's next deadline, or until
- *            the bell (an eventfd) is rung.
+ *   awake   It runs rounds as long as they find something to do, and for a little while longer if
+ *           looking has paid off lately.
+ *   naps    The program polls without a pause, so it does the work, and better: the thread only
+ *           looks again after half the time that the program has polled for, at most 200 us.
+ *           Nobody wakes it for work, because whatever the program leaves behind is at most a nap
+ *           late. A control call wakes it: the program may be about to wait for an event.
+ *   sleeps  Nothing to do. In epoll_pwait2() until a frame raises the Rx interrupt, until the
+ *           engine's next deadline, or until the bell (an eventfd) is rung.
  *
  * No wake-up is lost. To go to sleep the thread, holding the baton,
  *
  *   S1  enables the Rx interrupt,
- *   S2  receives once more, and goes on working if that gave a frame: after S1 every frame raises the interrupt, so one
- *       that is not found here will,
- *   S3  asks for the engine's deadline and stores it in sleep_until, and VRB_BG_SLEEPS in background,
+ *   S2  receives once more, and goes on working if that gave a frame: after S1 every frame raises
+ *       the interrupt, so one that is not found here will,
+ *   S3  asks for the engine's deadline and stores it in sleep_until, and VRB_BG_SLEEPS in
+ *       background,
  *   S4  releases the baton, and goes on working if a doorbell was rung that nobody took up.
  *
- * Whoever holds the baton after S4 has seen S3, and rings the bell when the work it leaves is due before
- * sleep_until. Whoever held it before S1 left what S2 and S3 find. Who failed to take the baton rang a doorbell, which its
- * holder answers (vrb_baton.h): another thread, bound by the rule of the previous sentence, or this one in S4. The interrupt and the bell are
- * edge-triggered file descriptors: an event between S1 and epoll_pwait2() is there when that starts. Deadlines that move to later
- * need no wake-up. While there is traffic the thread sleeps for LINGER_NS or VRB_WATCH_NS at the longest, so the timers of new
- * requests, which are longer as a rule, ring no bell.
+ * Whoever holds the baton after S4 has seen S3, and rings the bell when the work it leaves is due
+ * before sleep_until. Whoever held it before S1 left what S2 and S3 find. Who failed to take the
+ * baton rang a doorbell, which its holder answers (vrb_baton.h): another thread, bound by the rule
+ * of the previous sentence, or this one in S4. The interrupt and the bell are edge-triggered file
+ * descriptors: an event between S1 and epoll_pwait2() is there when that starts. Deadlines that
+ * move to later need no wake-up. While there is traffic the thread sleeps for LINGER_NS or
+ * VRB_WATCH_NS at the longest, so the timers of new requests, which are longer as a rule, ring no
+ * bell.
  *
- * One exception has a bound: a program that polls may disable the interrupt for the time of its polling (vrb_poller.c), if
- * sleep_until is at most VRB_WATCH_NS away.
+ * One exception has a bound: a program that polls may disable the interrupt for the time of its
+ * polling (vrb_poller.c), if sleep_until is at most VRB_WATCH_NS away.
  *
- * A thread that sleeps until an infinite deadline uses no CPU. Where a driver has no Rx interrupts, packet sockets stand in for
- * them on a kernel interface (vrb_port_bell.c); other ports are looked at every POLL_MIN_NS to POLL_MAX_NS instead.
+ * A thread that sleeps until an infinite deadline uses no CPU. Where a driver has no Rx interrupts,
+ * packet sockets stand in for them on a kernel interface (vrb_port_bell.c); other ports are looked
+ * at every POLL_MIN_NS to POLL_MAX_NS instead.
  */
 #include <errno.h>
 #include <string.h>
@@ -53,7 +58,10 @@
 /* When the program has polled for so long without a pause, it is left alone for a while. */
 #define POLLS_NS UINT64_C(30000)
 #define NAP_MAX_NS UINT64_C(200000)
-/* Looking for frames before going to sleep; how often the CPU is offered to others meanwhile, and when that took long. */
+/*
+ * Looking for frames before going to sleep; how often the CPU is offered to others meanwhile, and
+ * when that took long.
+ */
 #define SPIN_MAX_NS 50000
 #define SPIN_YIELD_NS 5000
 #define YIELD_LONG_NS 3000
@@ -64,8 +72,9 @@
 #define SPIN_PENALTY_MAX_NS 10000000
 #define SPIN_PENALTY_CROWDED_NS 1000000000
 /*
- * When something has happened within this time the thread does not sleep for longer: then a deadline that a program's
- * thread leaves behind is hardly ever earlier, and needs no bell. Retransmission timers are longer as a rule.
+ * When something has happened within this time the thread does not sleep for longer: then a
+ * deadline that a program's thread leaves behind is hardly ever earlier, and needs no bell.
+ * Retransmission timers are longer as a rule.
  */
 #define LINGER_NS UINT64_C(10000000)
 /* The baton is held by someone else: they do the work. */
@@ -116,8 +125,8 @@ program_polls(const struct vrb_nic *nic, uint64_t now)
 static void
 nap(struct vrb_nic *nic, uint64_t polls)
 {
-	struct pollfd pfd = { .fd = nic->bell, .events = POLLIN };
-	struct timespec ts = { .tv_nsec = (long)RTE_MIN(polls / 2, NAP_MAX_NS) };
+	struct pollfd pfd = {.fd = nic->bell, .events = POLLIN};
+	struct timespec ts = {.tv_nsec = (long)RTE_MIN(polls / 2, NAP_MAX_NS)};
 
 	atomic_store_explicit(&nic->background, VRB_BG_NAPS, memory_order_relaxed);
 	if (ppoll(&pfd, 1, &ts, NULL) > 0) {
@@ -129,9 +138,10 @@ nap(struct vrb_nic *nic, uint64_t polls)
 }
 
 /*
- * Looking for frames for a while before going to sleep saves the time of a wake-up, but is harmful where a thread of the
- * program waits for the CPU meanwhile. So it is done when it would have helped the last time; and given up for a while,
- * for longer each time, when it was in vain, or when others turn out to want the CPU: then sched_yield() takes long.
+ * Looking for frames for a while before going to sleep saves the time of a wake-up, but is harmful
+ * where a thread of the program waits for the CPU meanwhile. So it is done when it would have
+ * helped the last time; and given up for a while, for longer each time, when it was in vain, or
+ * when others turn out to want the CPU: then sched_yield() takes long.
  */
 static void
 spin_no_more(struct vrb_nic *nic, uint64_t now, uint32_t penalty_max)
@@ -174,12 +184,12 @@ spin(struct vrb_nic *nic, uint64_t now)
 static bool
 wait_for_event(struct vrb_nic *nic, uint64_t ns)
 {
-	struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+	struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 	struct epoll_event ev[4];
 	bool frame = false;
 	int n = epoll_pwait2(nic->epfd, ev, RTE_DIM(ev), ns == UINT64_MAX ? NULL : &ts, NULL);
 
-	if (n < 0 && errno == ENOSYS) /* Linux before 5.11 */
+	if (n < 0 && errno != EINTR) /* Linux before 5.11, or a sandbox that does not know it */
 		n = epoll_wait(nic->epfd, ev, RTE_DIM(ev),
 			ns == UINT64_MAX ? -1 : (int)RTE_MIN(ns / 1000000 + 1, UINT64_C(1000000)));
 	for (int i = 0; i < n; i++) {
@@ -213,7 +223,8 @@ sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 		deadline = 0;
 	} else {
 		deadline = vrb_engine_deadline(nic->engine);
-		recent = RTE_MAX(nic->bg.active, atomic_load_explicit(&nic->last_call, memory_order_relaxed));
+		recent = RTE_MAX(nic->bg.active,
+			atomic_load_explicit(&nic->last_call, memory_order_relaxed));
 		if (nic->run.watch_wanted)
 			deadline = RTE_MIN(deadline, now + VRB_WATCH_NS);
 		else if (now < recent + LINGER_NS)
@@ -249,8 +260,9 @@ run_round(struct vrb_nic *nic, uint64_t now)
 }
 
 /*
- * A short wait is worth while if the holder runs. If it does not, because we have preempted it, only sleeping lets it go on
- * at once: yielding would also cost our right to be scheduled soon the next time.
+ * A short wait is worth while if the holder runs. If it does not, because we have preempted it,
+ * only sleeping lets it go on at once: yielding would also cost our right to be scheduled soon the
+ * next time.
  */
 static bool
 try_for_a_while(struct vrb_nic *nic)
@@ -268,7 +280,7 @@ static void
 take_turn(struct vrb_nic *nic)
 {
 	uint64_t now = vrb_now(nic), polls = program_polls(nic, now);
-	static const struct timespec busy = { .tv_nsec = BUSY_NS };
+	static const struct timespec busy = {.tv_nsec = BUSY_NS};
 	unsigned int old_lcore, work;
 
 	if (polls >= POLLS_NS) {
@@ -287,7 +299,8 @@ take_turn(struct vrb_nic *nic)
 		if (nic->bg.spin_ns > 0 && now - nic->bg.active < SPIN_MAX_NS)
 			spin_paid_off(nic);
 		nic->bg.active = now;
-	} else if (now - nic->bg.active >= RTE_MAX(nic->bg.spin_ns, nic->bg.stream ? SPIN_STREAM_NS : 0u)) {
+	} else if (now - nic->bg.active >=
+		   RTE_MAX(nic->bg.spin_ns, nic->bg.stream ? SPIN_STREAM_NS : 0u)) {
 		if (nic->bg.spin_ns > 0)
 			spin_no_more(nic, now, SPIN_PENALTY_MAX_NS);
 		sleep_until_needed(nic, old_lcore);
@@ -300,21 +313,27 @@ take_turn(struct vrb_nic *nic)
 }
 
 /*
- * A short slice of the scheduler (EEVDF, Linux 6.12) gives the thread an early deadline when it wakes up, so that it preempts a
- * program's thread that spins on the same CPU. Other kernels refuse it or take no notice.
+ * A short slice of the scheduler (EEVDF, Linux 6.12) gives the thread an early deadline when it
+ * wakes up, so that it preempts a program's thread that spins on the same CPU. Other kernels refuse
+ * it or take no notice.
  */
 static void
 ask_for_short_slice(void)
 {
-	/* struct sched_attr of the first version; its header redefines struct sched_param of libc's. */
+	/*
+	 * struct sched_attr of the first version; its header redefines struct sched_param of
+	 * libc's.
+	 */
 	struct {
 		uint32_t size, policy;
 		uint64_t flags;
 		int32_t nice;
 		uint32_t priority;
 		uint64_t runtime, deadline, period;
-	} attr = { .size = sizeof(attr), .policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0),
-		.runtime = 100000 };
+	} attr = {.size = sizeof(attr),
+		.policy = SCHED_OTHER,
+		.nice = getpriority(PRIO_PROCESS, 0),
+		.runtime = 100000};
 
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 	/* Naps of 50 us shall not take 100. */
@@ -337,7 +356,7 @@ background_main(void *arg)
 static int
 watch(struct vrb_nic *nic, int fd, uint32_t what)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u32 = what };
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.u32 = what};
 
 	return epoll_ctl(nic->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }

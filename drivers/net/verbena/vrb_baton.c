@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waiting for the baton (see vrb_baton.h): a short spin, then a futex. On a machine with few cores the holder may have been
- * preempted by the very thread that waits, so spinning for long would be waiting for oneself.
+ * Waiting for the baton (see vrb_baton.h): a short spin, then a futex. On a machine with few cores
+ * the holder may have been preempted by the very thread that waits, so spinning for long would be
+ * waiting for oneself.
  */
 #include <unistd.h>
 #include <linux/futex.h>
@@ -20,7 +21,7 @@ take_from(struct vrb_baton *b, uint32_t held)
 	uint32_t expected = VRB_BATON_FREE;
 
 	return atomic_load(&b->state) == VRB_BATON_FREE &&
-		atomic_compare_exchange_strong(&b->state, &expected, held);
+	       atomic_compare_exchange_strong(&b->state, &expected, held);
 }
 
 void
@@ -34,11 +35,15 @@ vrb_baton_lock(struct vrb_baton *b)
 		if (!taken)
 			rte_pause();
 	}
-	/* Whoever has slept cannot know whether others still do, so it takes the baton as one that is slept for. */
+	/*
+	 * Whoever has slept cannot know whether others still do, so it takes the baton as one that
+	 * is slept for.
+	 */
 	while (!taken) {
 		if (atomic_exchange(&b->state, VRB_BATON_SLEPT_FOR) == VRB_BATON_FREE)
 			break;
-		syscall(SYS_futex, &b->state, FUTEX_WAIT_PRIVATE, VRB_BATON_SLEPT_FOR, NULL, NULL, 0);
+		syscall(SYS_futex, &b->state, FUTEX_WAIT_PRIVATE, VRB_BATON_SLEPT_FOR, NULL, NULL,
+			0);
 	}
 	atomic_fetch_sub(&b->waiters, 1);
 }

@@ -17,14 +17,19 @@ tsc_is_steady(void)
 #if defined(__x86_64__) || defined(__i386__)
 	unsigned int a, b, c, d;
 
-	/* AMD APM vol. 3, Fn8000_0007 EDX[8]; Intel SDM 18.17: the TSC runs at a constant rate in all states. */
+	/*
+	 * AMD APM vol. 3, Fn8000_0007 EDX[8]; Intel SDM 18.17: the TSC runs at a constant rate in
+	 * all states.
+	 */
 	return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
 #else
 	return true;
 #endif
 }
 
-/* The TSC and the time at one instant: of some tries the one in which the clock was read fastest. */
+/*
+ * The TSC and the time at one instant: of some tries the one in which the clock was read fastest.
+ */
 static void
 sample(uint64_t *tsc, uint64_t *ns)
 {
@@ -46,7 +51,7 @@ sample(uint64_t *tsc, uint64_t *ns)
 void
 vrb_clock_begin(struct vrb_clock *c)
 {
-	*c = (struct vrb_clock){ 0 };
+	*c = (struct vrb_clock){0};
 	sample(&c->tsc, &c->ns);
 }
 
@@ -58,7 +63,7 @@ vrb_clock_end(struct vrb_clock *c)
 	if (!tsc_is_steady())
 		return;
 	if (since < MEASURE_NS) {
-		struct timespec ts = { .tv_nsec = (long)(MEASURE_NS - since) };
+		struct timespec ts = {.tv_nsec = (long)(MEASURE_NS - since)};
 
 		while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
 			continue;

@@ -31,8 +31,8 @@ static int start_rc;
 static char start_why[256];
 
 /*
- * The first error that DPDK has logged, to be told in the sentence of the call that failed: the cause is logged where it is
- * found, and what follows says only that something failed.
+ * The first error that DPDK has logged, to be told in the sentence of the call that failed: the
+ * cause is logged where it is found, and what follows says only that something failed.
  */
 static pthread_mutex_t error_lock = PTHREAD_MUTEX_INITIALIZER;
 static char first_error[200];
@@ -41,7 +41,7 @@ struct eal_start {
 	const char *args;
 	int argc;
 	char *argv[EAL_MAX_ARGS];
-	char *words;        /* what argv points into */
+	char *words; /* what argv points into */
 	int rc;
 };
 
@@ -84,10 +84,11 @@ vrb_eal_clear_error(void)
 static int
 make_args(struct eal_start *s)
 {
-	static const char *const ours[] = { "verbena", "--no-huge", "--no-shconf", "--no-pci",
+	static const char *const ours[] = {"verbena", "--no-huge", "--no-shconf", "--no-pci",
 		"--no-telemetry", "--iova-mode=va", "-m", EAL_MEMORY,
-		/* One lcore; on which CPU it says it is does not matter, since EAL binds no thread (vrb_eal_libc.h). */
-		"--lcores=0@0" };
+		/* One lcore; on which CPU it says it is does not matter, since EAL binds no thread
+		   (vrb_eal_libc.h). */
+		"--lcores=0@0"};
 	char *save = NULL;
 
 	for (size_t i = 0; i < RTE_DIM(ours); i++)
@@ -95,7 +96,8 @@ make_args(struct eal_start *s)
 	s->words = strdup(s->args != NULL ? s->args : "");
 	if (s->words == NULL)
 		return -ENOMEM;
-	for (char *w = strtok_r(s->words, " \t", &save); w != NULL; w = strtok_r(NULL, " \t", &save)) {
+	for (char *w = strtok_r(s->words, " \t", &save); w != NULL;
+		w = strtok_r(NULL, " \t", &save)) {
 		if (s->argc == EAL_MAX_ARGS - 1)
 			return -E2BIG;
 		s->argv[s->argc++] = w;
@@ -130,15 +132,16 @@ advise(const struct rte_memseg_list *msl, void *arg)
 static int
 start(const char *eal_args, bool log)
 {
-	static const cookie_io_functions_t io = { .write = log_write };
-	struct eal_start s = { .args = eal_args };
+	static const cookie_io_functions_t io = {.write = log_write};
+	struct eal_start s = {.args = eal_args};
 	char error[sizeof(first_error)];
 	pthread_t thread;
 	FILE *stream;
 	int rc = make_args(&s);
 
 	if (rc < 0) {
-		snprintf(start_why, sizeof(start_why), "cannot make the arguments of DPDK: %s", strerror(-rc));
+		snprintf(start_why, sizeof(start_why), "cannot make the arguments of DPDK: %s",
+			strerror(-rc));
 		free(s.words);
 		return rc;
 	}
@@ -157,8 +160,10 @@ start(const char *eal_args, bool log)
 	if (rc < 0) {
 		vrb_eal_error(error, sizeof(error));
 		snprintf(start_why, sizeof(start_why), "DPDK does not start: %s%s%s%s",
-			error[0] != '\0' ? error : strerror(-rc), eal_args != NULL && *eal_args ? " (arguments \"" : "",
-			eal_args != NULL ? eal_args : "", eal_args != NULL && *eal_args ? "\")" : "");
+			error[0] != '\0' ? error : strerror(-rc),
+			eal_args != NULL && *eal_args ? " (arguments \"" : "",
+			eal_args != NULL ? eal_args : "",
+			eal_args != NULL && *eal_args ? "\")" : "");
 		return rc;
 	}
 	rte_memseg_list_walk(advise, NULL);
@@ -180,7 +185,8 @@ vrb_eal_start(const char *eal_args, bool log, char *why, size_t why_len)
 	if (start_pid != getpid()) {
 		rc = -ENOTSUP;
 		snprintf(why, why_len,
-			"the process was forked after its parent had opened the device; open it after fork, or exec");
+			"the process was forked after its parent had opened the device; open it "
+			"after fork, or exec");
 	} else if (rc < 0) {
 		snprintf(why, why_len, "%s", start_why);
 	}

@@ -11,9 +11,9 @@
 /**
  * Starts EAL, once a process; later calls give the result of the first. Thread-safe.
  *
- * It runs in a thread of its own that has all signals blocked, so that the caller keeps its CPU affinity and its
- * signal mask; EAL's threads may run on every CPU that the caller may run on. Nothing is written to stdout. In a process that was
- * forked after the start it fails.
+ * It runs in a thread of its own that has all signals blocked, so that the caller keeps its CPU
+ * affinity and its signal mask; EAL's threads may run on every CPU that the caller may run on.
+ * Nothing is written to stdout. In a process that was forked after the start it fails.
  *
  * @param eal_args more arguments, separated by blanks, or NULL
  * @param log let EAL's log through to stderr
@@ -22,7 +22,8 @@
  */
 int vrb_eal_start(const char *eal_args, bool log, char *why, size_t why_len);
 
-/** The first line of DPDK's log that told of an error since vrb_eal_clear_error(), without its newline; "" if there was none. */
+/** The first line of DPDK's log that told of an error since vrb_eal_clear_error(), without its
+ * newline; "" if there was none. */
 void vrb_eal_error(char *buf, size_t len);
 /** Forgets it. */
 void vrb_eal_clear_error(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What EAL may not take from libc, because it belongs to the program that we are a guest of (see vrb_eal_libc.h).
+ * What EAL may not take from libc, because it belongs to the program that we are a guest of (see
+ * vrb_eal_libc.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,8 +35,8 @@ parse_long(int argc, char *const *argv, const struct option *longs, int *index)
 			vrb_eal_optarg = (char *)(uintptr_t)&name[len + 1];
 		else if (longs[i].has_arg == required_argument && vrb_eal_optind < argc)
 			vrb_eal_optarg = argv[vrb_eal_optind++];
-		if (vrb_eal_optarg == NULL ? longs[i].has_arg == required_argument :
-					     longs[i].has_arg == no_argument)
+		if (vrb_eal_optarg == NULL ? longs[i].has_arg == required_argument
+					   : longs[i].has_arg == no_argument)
 			break;
 		if (index != NULL)
 			*index = i;
@@ -68,8 +69,8 @@ parse_short(int argc, char *const *argv, const char *shorts)
 
 /* Stops at the first word that is no option: EAL has no others. */
 int
-vrb_eal_getopt_long(int argc, char *const *argv, const char *shorts, const struct option *longs,
-	int *index)
+vrb_eal_getopt_long(
+	int argc, char *const *argv, const char *shorts, const struct option *longs, int *index)
 {
 	const char *arg;
 
@@ -182,7 +183,8 @@ vrb_eal_setname(pthread_t thread, const char *name)
 	char buf[16] = "vrb-";
 
 	/* Names have 15 characters; EAL's own start with its own prefix. */
-	if (strncmp(name, "eal-", 4) == 0 || strncmp(name, "rte-", 4) == 0 || strncmp(name, "vrb-", 4) == 0)
+	if (strncmp(name, "eal-", 4) == 0 || strncmp(name, "rte-", 4) == 0 ||
+		strncmp(name, "vrb-", 4) == 0)
 		name += 4;
 	strncat(buf, name, sizeof(buf) - 5);
 	return pthread_setname_np(thread, buf);
@@ -191,7 +193,7 @@ vrb_eal_setname(pthread_t thread, const char *name)
 int
 vrb_eal_nanosleep(const struct timespec *req, struct timespec *rem)
 {
-	static const struct timespec brief = { .tv_nsec = 5000000 };
+	static const struct timespec brief = {.tv_nsec = 5000000};
 
 	if (vrb_eal_escape != NULL && (req->tv_sec > 0 || req->tv_nsec > brief.tv_nsec))
 		req = &brief;
@@ -201,11 +203,14 @@ vrb_eal_nanosleep(const struct timespec *req, struct timespec *rem)
 int
 vrb_eal_access(const char *path, int mode)
 {
-	const char *cpu = strncmp(path, "/sys/devices/system/", 20) == 0 ? strstr(path, "/cpu") : NULL;
+	const char *cpu =
+		strncmp(path, "/sys/devices/system/", 20) == 0 ? strstr(path, "/cpu") : NULL;
 	static long cpus; /* only the thread that starts EAL gets here with such paths */
 	int n;
 
-	/* "/sys/devices/system/node/node0/cpu17", "/sys/devices/system/cpu/cpu17/topology/core_id" */
+	/*
+	 * "/sys/devices/system/node/node0/cpu17", "/sys/devices/system/cpu/cpu17/topology/core_id"
+	 */
 	if (cpu != NULL && strncmp(cpu, "/cpu/cpu", 8) == 0)
 		cpu += 4;
 	if (cpu != NULL && cpus == 0)

@@ -2,21 +2,26 @@
 /*
  * What EAL may not take from libc, because it belongs to the program that we are a guest of.
  *
- * The copy of librte_eal.a that we link has some of its references to libc renamed (vrb_eal.syms, by objcopy), so
- * that they come here:
+ * The copy of librte_eal.a that we link has some of its references to libc renamed (vrb_eal.syms,
+ * by objcopy), so that they come here:
  *
- *   getopt_long, opt*     libc's parser has state that the program may be in the middle of
- *   puts, printf ...      stdout is the program's; what EAL prints there is dropped
- *   fprintf               to stderr likewise (EAL announces a failed start there), unless the log is wanted
- *   openlog, syslog       would replace the program's ident
- *   exit, abort           in rte_eal_init() they end the thread that starts EAL, and the start has failed
- *   memfd_create          EAL's memory stays private: after fork(2) a child that writes does not harm its parent, and the
- *                         file is not inherited by programs that are executed
- *   pipe, epoll_create, timerfd_create  programs that are executed do not inherit the descriptors
+ *   getopt_long, opt*       libc's parser has state that the program may be in the middle of
+ *   puts, printf ...        stdout is the program's; what EAL prints there is dropped
+ *   fprintf                 to stderr likewise (EAL announces a failed start there), unless the log
+ *                           is wanted
+ *   openlog, syslog         would replace the program's ident
+ *   exit, abort             in rte_eal_init() they end the thread that starts EAL: the start has
+ *                           failed
+ *   memfd_create            EAL's memory stays private: after fork(2) a child that writes does not
+ *                           harm its parent, and programs that are executed do not inherit it
+ *   pipe, epoll_create,     programs that are executed do not inherit the descriptors
+ *   timerfd_create
  *   pthread_setaffinity_np  EAL's threads may run where those of the process may, not on one CPU
- *   pthread_setname_np    names of threads start with our prefix
- *   nanosleep             EAL measures the TSC for 100 ms; nothing here depends on what it finds, so 5 ms are enough
- *   access                EAL looks for each of 128 CPUs in each of 32 NUMA nodes: 13 ms; those that do not exist are skipped
+ *   pthread_setname_np      names of threads start with our prefix
+ *   nanosleep               EAL measures the TSC for 100 ms; nothing here depends on what it finds,
+ *                           so 5 ms are enough
+ *   access                  EAL looks for each of 128 CPUs in each of 32 NUMA nodes, which takes
+ *                           13 ms; those that do not exist are skipped
  */
 #ifndef VRB_EAL_LIBC_H
 #define VRB_EAL_LIBC_H
@@ -37,8 +42,8 @@ extern bool vrb_eal_verbose;
 /* The renamed functions; their contracts are those of the names without prefix. */
 extern char *vrb_eal_optarg;
 extern int vrb_eal_optind, vrb_eal_optopt;
-int vrb_eal_getopt_long(int argc, char *const *argv, const char *shorts, const struct option *longs,
-	int *index);
+int vrb_eal_getopt_long(
+	int argc, char *const *argv, const char *shorts, const struct option *longs, int *index);
 int vrb_eal_printf_chk(int flag, const char *format, ...);
 int vrb_eal_fprintf_chk(FILE *f, int flag, const char *format, ...);
 int vrb_eal_puts(const char *s);

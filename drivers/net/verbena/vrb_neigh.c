@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses and neighbours of a kernel interface: the kernel knows them, and does ARP and neighbour discovery for us. A
- * datagram to the discard port makes it look for a neighbour that it does not know yet.
+ * Addresses and neighbours of a kernel interface: the kernel knows them, and does ARP and neighbour
+ * discovery for us. A datagram to the discard port makes it look for a neighbour that it does not
+ * know yet.
  */
 #include <errno.h>
 #include <ifaddrs.h>
@@ -33,7 +34,7 @@ struct kaddr {
 static struct kaddr
 to_kernel(const union vrb_gid *gid)
 {
-	struct kaddr a = { .family = AF_INET6, .len = 16 };
+	struct kaddr a = {.family = AF_INET6, .len = 16};
 
 	if (vrb_addr_is_v4(gid)) {
 		a.family = AF_INET;
@@ -49,7 +50,8 @@ static bool
 from_sockaddr(const struct sockaddr *sa, union vrb_gid *gid)
 {
 	if (sa != NULL && sa->sa_family == AF_INET)
-		vrb_addr_from_v4(((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr, gid);
+		vrb_addr_from_v4(
+			((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr, gid);
 	else if (sa != NULL && sa->sa_family == AF_INET6)
 		memcpy(gid->raw, &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, 16);
 	else
@@ -69,7 +71,8 @@ each_address(unsigned int ifindex, bool (*fn)(const union vrb_gid *, void *), vo
 	if (if_indextoname(ifindex, name) == NULL || getifaddrs(&list) < 0)
 		return false;
 	for (struct ifaddrs *i = list; i != NULL && !found; i = i->ifa_next)
-		found = strcmp(i->ifa_name, name) == 0 && from_sockaddr(i->ifa_addr, &gid) && fn(&gid, arg);
+		found = strcmp(i->ifa_name, name) == 0 && from_sockaddr(i->ifa_addr, &gid) &&
+			fn(&gid, arg);
 	freeifaddrs(list);
 	return found;
 }
@@ -179,8 +182,9 @@ find_attr(struct nlmsghdr *nh, size_t header, uint16_t type)
 static int
 route(unsigned int ifindex, const struct kaddr *a, unsigned int flags, void *buf, size_t len)
 {
-	struct request r = { .nh = { .nlmsg_type = RTM_GETROUTE, .nlmsg_len = NLMSG_LENGTH(sizeof(r.rt)) },
-		.rt = { .rtm_family = a->family, .rtm_dst_len = a->len * 8, .rtm_flags = flags } };
+	struct request r = {
+		.nh = {.nlmsg_type = RTM_GETROUTE, .nlmsg_len = NLMSG_LENGTH(sizeof(r.rt))},
+		.rt = {.rtm_family = a->family, .rtm_dst_len = a->len * 8, .rtm_flags = flags}};
 	uint32_t oif = ifindex;
 
 	add_attr(&r, RTA_DST, a->bytes, a->len);
@@ -189,8 +193,9 @@ route(unsigned int ifindex, const struct kaddr *a, unsigned int flags, void *buf
 }
 
 /*
- * Replaces the destination by the gateway if there is one on the way. Asked for an interface the kernel takes an address
- * that it has no route for as being on the link, so whether an entry of its tables matches is asked first.
+ * Replaces the destination by the gateway if there is one on the way. Asked for an interface the
+ * kernel takes an address that it has no route for as being on the link, so whether an entry of its
+ * tables matches is asked first.
  */
 static int
 next_hop(unsigned int ifindex, struct kaddr *a)
@@ -214,8 +219,9 @@ next_hop(unsigned int ifindex, struct kaddr *a)
 static int
 look_up(unsigned int ifindex, const struct kaddr *a, uint8_t mac[6])
 {
-	struct request r = { .nh = { .nlmsg_type = RTM_GETNEIGH, .nlmsg_len = NLMSG_LENGTH(sizeof(r.nd)) },
-		.nd = { .ndm_family = a->family, .ndm_ifindex = (int)ifindex } };
+	struct request r = {
+		.nh = {.nlmsg_type = RTM_GETNEIGH, .nlmsg_len = NLMSG_LENGTH(sizeof(r.nd))},
+		.nd = {.ndm_family = a->family, .ndm_ifindex = (int)ifindex}};
 	char buf[4096] __rte_aligned(8);
 	struct nlmsghdr *nh = (struct nlmsghdr *)(void *)buf;
 	struct rtattr *lladdr;
@@ -237,10 +243,12 @@ look_up(unsigned int ifindex, const struct kaddr *a, uint8_t mac[6])
 static void
 provoke(unsigned int ifindex, const struct kaddr *a)
 {
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(DISCARD_PORT) };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(DISCARD_PORT),
-		.sin6_scope_id = ifindex };
-	const struct sockaddr *sa = a->family == AF_INET ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6;
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(DISCARD_PORT)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+		.sin6_port = htons(DISCARD_PORT),
+		.sin6_scope_id = ifindex};
+	const struct sockaddr *sa =
+		a->family == AF_INET ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6;
 	int fd = socket(a->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	uint32_t oif = htonl(ifindex);
 
@@ -250,7 +258,9 @@ provoke(unsigned int ifindex, const struct kaddr *a)
 	memcpy(&v6.sin6_addr, a->bytes, 16);
 	setsockopt(fd, a->family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
 		a->family == AF_INET ? IP_UNICAST_IF : IPV6_UNICAST_IF, &oif, sizeof(oif));
-	/* An error is no news: the neighbour does not become known, and that is found out anyway. */
+	/*
+	 * An error is no news: the neighbour does not become known, and that is found out anyway.
+	 */
 	(void)!sendto(fd, "", 1, 0, sa, a->family == AF_INET ? sizeof(v4) : sizeof(v6));
 	close(fd);
 }

@@ -3,6 +3,7 @@
  * A NIC: made, asked, and taken down.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,8 @@ link_changed(uint16_t port_id, enum rte_eth_event_type event, void *arg, void *r
 	bool up = vrb_port_link_up(&nic->port, &speed);
 
 	vrb_nic_lock(nic);
-	nic->ops->async(nic->ctx, up ? VRB_EVENT_PORT_ACTIVE : VRB_EVENT_PORT_ERR, NULL);
+	if (nic->ops->async != NULL)
+		nic->ops->async(nic->ctx, up ? VRB_EVENT_PORT_ACTIVE : VRB_EVENT_PORT_ERR, NULL);
 	vrb_nic_unlock(nic);
 	return 0;
 }
@@ -86,7 +88,7 @@ make_engine(struct vrb_nic *nic, const struct vrb_nic_conf *conf, char *why, siz
 		.ops = conf->ops,
 		.ctx = conf->ctx,
 		.pool = p->tx_pool,
-		.gid = { p->gid[0], p->gid[1] },
+		.gid = {p->gid[0], p->gid[1]},
 		.port_mtu = p->mtu,
 		.icrc_omitted = p->icrc_omitted,
 		.icrc = p->icrc,
@@ -97,7 +99,8 @@ make_engine(struct vrb_nic *nic, const struct vrb_nic_conf *conf, char *why, siz
 	memcpy(ec.mac, p->mac, sizeof(ec.mac));
 	rc = vrb_engine_create(&ec, &nic->engine);
 	if (rc == -EINVAL)
-		snprintf(why, why_len, "the MTU of %s, %u bytes, is too small for RoCE", p->name, p->mtu);
+		snprintf(why, why_len, "the MTU of %s, %u bytes, is too small for RoCE", p->name,
+			p->mtu);
 	else if (rc < 0)
 		snprintf(why, why_len, "cannot make the engine: %s", strerror(-rc));
 	return rc;
@@ -134,7 +137,8 @@ bring_up(struct vrb_nic *nic, const struct vrb_nic_conf *conf, char *why, size_t
 		return rc;
 	}
 	if (nic->port.kind != VRB_PORT_SHMLAN)
-		rte_eth_dev_callback_register(nic->port.id, RTE_ETH_EVENT_INTR_LSC, link_changed, nic);
+		rte_eth_dev_callback_register(
+			nic->port.id, RTE_ETH_EVENT_INTR_LSC, link_changed, nic);
 	return 0;
 }
 
@@ -197,13 +201,19 @@ vrb_nic_close(struct vrb_nic *nic)
 {
 	unsigned int old_lcore;
 
-	/* The parent's: its threads are not here, and its port is not ours to take down. Only the memory of this struct is
-	 * left alone too, since threads that fork elsewhere may still look at it. */
+	/*
+	 * The parent's: its threads are not here, and its port is not ours to take down. Only the
+	 * memory of this struct is left alone too, since threads that fork elsewhere may still look
+	 * at it.
+	 */
 	if (vrb_is_forked(nic))
 		return;
 	pthread_mutex_lock(&nics_lock);
-	if (nic->port.started && nic->port.kind != VRB_PORT_SHMLAN)
-		rte_eth_dev_callback_unregister(nic->port.id, RTE_ETH_EVENT_INTR_LSC, link_changed, nic);
+	/* -EAGAIN: it is being called. */
+	while (nic->port.started && nic->port.kind != VRB_PORT_SHMLAN &&
+		rte_eth_dev_callback_unregister(
+			nic->port.id, RTE_ETH_EVENT_INTR_LSC, link_changed, nic) == -EAGAIN)
+		sched_yield();
 	vrb_background_stop(nic);
 	vrb_baton_lock(&nic->baton);
 	old_lcore = vrb_lcore_enter(nic);
@@ -254,8 +264,9 @@ vrb_nic_resolve(struct vrb_nic *nic, const union vrb_gid *dgid, uint8_t mac[6])
 		return vrb_addr_to_mac(dgid, mac);
 	if (nic->ops->explain != NULL) {
 		vrb_nic_lock(nic);
-		nic->ops->explain(nic->ctx, "the network port cannot ask for the MAC address of its peers (no ARP yet): "
-			"use net_shmlan or a kernel interface (net_af_packet)");
+		nic->ops->explain(nic->ctx, "the network port cannot ask for the MAC address of "
+					    "its peers (no ARP yet): "
+					    "use net_shmlan or a kernel interface (net_af_packet)");
 		vrb_nic_unlock(nic);
 	}
 	return -ENETUNREACH;

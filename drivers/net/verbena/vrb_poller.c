@@ -2,13 +2,14 @@
 /*
  * Rounds of the engine, run by whoever holds the baton; here by the program's threads in passing.
  *
- * A round sends first and receives afterwards. While the program polls without a pause, what a round's receiving
- * gives rise to (acknowledgements mostly) waits for the next round: the program sees its completion, and posts its answer, before
- * they are made. That is right only as long as somebody comes back soon: the program, or the background thread after its nap.
+ * A round sends first and receives afterwards. While the program polls without a pause, what a
+ * round's receiving gives rise to (acknowledgements mostly) waits for the next round: the program
+ * sees its completion, and posts its answer, before they are made. That is right only as long as
+ * somebody comes back soon: the program, or the background thread after its nap.
  *
- * A program that polls while the background thread sleeps disables the Rx interrupt until something has arrived
- * (watch_instead()). Should it stop polling before that, the thread finds what has come when it looks the next time:
- * within VRB_WATCH_NS, for only then does the program do it.
+ * A program that polls while the background thread sleeps disables the Rx interrupt until something
+ * has arrived (watch_instead()). Should it stop polling before that, the thread finds what has come
+ * when it looks the next time: within VRB_WATCH_NS, for only then does the program do it.
  */
 #include <rte_ethdev.h>
 
@@ -28,7 +29,8 @@ static bool
 flush_refused(struct vrb_nic *nic)
 {
 	uint16_t n = nic->run.num_refused;
-	uint16_t sent = rte_eth_tx_burst(nic->port.id, 0, &nic->run.refused[nic->run.first_refused], n);
+	uint16_t sent =
+		rte_eth_tx_burst(nic->port.id, 0, &nic->run.refused[nic->run.first_refused], n);
 
 	nic->run.first_refused += sent;
 	nic->run.num_refused -= sent;
@@ -79,10 +81,9 @@ vrb_poller_rx(struct vrb_nic *nic, uint64_t now)
 	unsigned int n = rte_eth_rx_burst(nic->port.id, 0, pkts, VRB_BURST);
 	unsigned int left = vrb_engine_rx(nic->engine, pkts, n, now);
 
-	if (unlikely(left > 0)) {
-		nic->run.rx_foreign += left;
+	/* Not RoCE; the engine has counted them. */
+	if (unlikely(left > 0))
 		rte_pktmbuf_free_bulk(pkts, left);
-	}
 	return n;
 }
 
@@ -122,19 +123,22 @@ vrb_poller_drop(struct vrb_nic *nic)
 }
 
 /*
- * Whether the background thread has to be woken for what the holder leaves behind. While it naps it comes back soon by
- * itself. It goes to sleep under the baton, so a holder either comes before, and the thread has seen what it left, or
- * sees that the thread sleeps.
+ * Whether the background thread has to be woken for what the holder leaves behind. While it naps it
+ * comes back soon by itself. It goes to sleep under the baton, so a holder either comes before, and
+ * the thread has seen what it left, or sees that the thread sleeps.
  */
 static bool
 must_wake(struct vrb_nic *nic)
 {
 	return atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_SLEEPS &&
-		vrb_poller_deadline(nic) <
-			atomic_load_explicit(&nic->sleep_until, memory_order_relaxed);
+	       vrb_poller_deadline(nic) <
+		       atomic_load_explicit(&nic->sleep_until, memory_order_relaxed);
 }
 
-/* Gives the baton back, and takes it again as long as doorbells have been rung at it meanwhile (see vrb_baton.h). */
+/*
+ * Gives the baton back, and takes it again as long as doorbells have been rung at it meanwhile (see
+ * vrb_baton.h).
+ */
 static void
 give_back(struct vrb_nic *nic, unsigned int old_lcore)
 {
@@ -168,14 +172,18 @@ note_call(struct vrb_nic *nic)
 {
 	uint64_t now = vrb_now(nic);
 
-	if (unlikely(now - atomic_load_explicit(&nic->last_call, memory_order_relaxed) > VRB_CALL_GAP_NS))
+	int64_t gap = (int64_t)(now - atomic_load_explicit(&nic->last_call, memory_order_relaxed));
+
+	/* Signed: another thread's time may be later than ours. */
+	if (unlikely(gap > VRB_CALL_GAP_NS))
 		atomic_store_explicit(&nic->polls_since, now, memory_order_relaxed);
 	atomic_store_explicit(&nic->last_call, now, memory_order_relaxed);
 	return now;
 }
 
 /*
- * A call that moves many packets takes longer than the gap between two calls may be, and its length is no pause.
+ * A call that moves many packets takes longer than the gap between two calls may be, and its length
+ * is no pause.
  */
 static inline void
 note_end(struct vrb_nic *nic, unsigned int packets)
@@ -203,7 +211,9 @@ vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
 	}
 	old_lcore = vrb_lcore_enter(nic);
 	vrb_poller_tx(nic, now, &sent);
-	/* Nothing sent: what was posted may have been for ourselves, and is taken up by receiving. */
+	/*
+	 * Nothing sent: what was posted may have been for ourselves, and is taken up by receiving.
+	 */
 	if ((++nic->run.kicks & (KICKS_PER_RX - 1)) == 0 || sent == 0)
 		sent += vrb_poller_rx(nic, now);
 	note_end(nic, sent);
@@ -217,9 +227,9 @@ background_sleeps(struct vrb_nic *nic)
 }
 
 /*
- * The program waits for something by polling, and the background thread sleeps and would be woken by it as well: a system
- * call for the sender, and our CPU for a thread that comes too late. So no interrupt until something has
- * arrived, if the thread looks again soon.
+ * The program waits for something by polling, and the background thread sleeps and would be woken
+ * by it as well: a system call for the sender, and our CPU for a thread that comes too late. So no
+ * interrupt until something has arrived, if the thread looks again soon.
  */
 static void
 watch_instead(struct vrb_nic *nic, uint64_t now)
@@ -262,7 +272,8 @@ vrb_nic_progress(struct vrb_nic *nic)
 		else if (nic->run.armed && nic->port.intr_enable)
 			watch_instead(nic, now);
 	}
-	if (received > 0 && atomic_load_explicit(&nic->background, memory_order_relaxed) != VRB_BG_NAPS)
+	if (received > 0 &&
+		atomic_load_explicit(&nic->background, memory_order_relaxed) != VRB_BG_NAPS)
 		vrb_poller_tx(nic, now, &sent);
 	note_end(nic, sent + received);
 	give_back(nic, old_lcore);
@@ -292,7 +303,10 @@ vrb_nic_unlock(struct vrb_nic *nic)
 		vrb_poller_tx(nic, now, &sent);
 	naps = atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_NAPS;
 	give_back(nic, nic->run.saved_lcore);
-	/* Who makes a control call does not just poll: it may have armed a CQ in order to sleep until it is notified. */
+	/*
+	 * Who makes a control call does not just poll: it may have armed a CQ in order to sleep
+	 * until it is notified.
+	 */
 	if (naps)
 		vrb_background_wake(nic);
 }

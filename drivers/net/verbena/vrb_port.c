@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lower port of a NIC: found or probed, owned, configured and started (see vrb_port.h). Its addresses are found out in
- * vrb_port_addr.c.
+ * The lower port of a NIC: found or probed, owned, configured and started (see vrb_port.h). Its
+ * addresses are found out in vrb_port_addr.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,8 @@ vrb_port_fail(char *why, size_t why_len, int rc, const char *what, const char *n
 	char error[200];
 
 	vrb_eal_error(error, sizeof(error));
-	snprintf(why, why_len, "%s (%s): %s%s%s", what, name, strerror(-rc), error[0] != '\0' ? "; " : "", error);
+	snprintf(why, why_len, "%s (%s): %s%s%s", what, name, strerror(-rc),
+		error[0] != '\0' ? "; " : "", error);
 	return rc;
 }
 
@@ -41,7 +42,8 @@ device_name(const char *devargs, char *name, size_t len)
 
 /* The devargs of the port, and its name. */
 static int
-make_devargs(struct vrb_port *p, const struct vrb_nic_conf *conf, char *buf, size_t len, char *why, size_t why_len)
+make_devargs(struct vrb_port *p, const struct vrb_nic_conf *conf, char *buf, size_t len, char *why,
+	size_t why_len)
 {
 	uint16_t id;
 	int n, rc;
@@ -64,7 +66,9 @@ make_devargs(struct vrb_port *p, const struct vrb_nic_conf *conf, char *buf, siz
 		return 0;
 	rc = vrb_port_shmlan_devargs(conf, buf, len);
 	if (rc < 0)
-		snprintf(why, why_len, "\"%s\" is no IPv4 or global IPv6 address of a host, or the devargs are too long",
+		snprintf(why, why_len,
+			"\"%s\" is no IPv4 or global IPv6 address of a host, or the devargs are "
+			"too long",
 			conf->ip != NULL ? conf->ip : "");
 	return rc;
 }
@@ -83,25 +87,28 @@ probe(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why
 	if (rte_eth_dev_get_port_by_name(p->name, &p->id) < 0) {
 		rc = rte_dev_probe(devargs);
 		if (rc < 0)
-			return vrb_port_fail(why, why_len, rc, "cannot start the network port", devargs);
+			return vrb_port_fail(
+				why, why_len, rc, "cannot start the network port", devargs);
 		p->probed = true;
 	}
 	rc = rte_eth_dev_get_port_by_name(p->name, &p->id);
 	if (rc < 0)
-		return vrb_port_fail(why, why_len, rc, "the device has no port of that name", p->name);
+		return vrb_port_fail(
+			why, why_len, rc, "the device has no port of that name", p->name);
 	return 0;
 }
 
 static int
 own(struct vrb_port *p, char *why, size_t why_len)
 {
-	struct rte_eth_dev_owner owner = { .name = OWNER };
+	struct rte_eth_dev_owner owner = {.name = OWNER};
 	int rc = rte_eth_dev_owner_new(&owner.id);
 
 	if (rc == 0)
 		rc = rte_eth_dev_owner_set(p->id, &owner);
 	if (rc < 0)
-		return vrb_port_fail(why, why_len, rc, "the port belongs to somebody else", p->name);
+		return vrb_port_fail(
+			why, why_len, rc, "the port belongs to somebody else", p->name);
 	p->owner = owner.id;
 	p->owned = true;
 	return 0;
@@ -113,7 +120,10 @@ driver_is(const struct vrb_port *p, const char *name)
 	return strcmp(p->driver, name) == 0;
 }
 
-/* The largest MTU that the port carries: what it says, bounded by the frame that it can receive, and what the interface below has. */
+/*
+ * The largest MTU that the port carries: what it says, bounded by the frame that it can receive,
+ * and what the interface below has.
+ */
 static uint16_t
 find_mtu(const struct vrb_port *p, const struct rte_eth_dev_info *info)
 {
@@ -143,14 +153,16 @@ classify(struct vrb_port *p, const struct vrb_nic_conf *conf, const struct rte_e
 		p->kind = p->ifindex != 0 ? VRB_PORT_KERNEL : VRB_PORT_OTHER;
 	if (p->kind == VRB_PORT_SHMLAN && bit >= 0)
 		p->icrc_omitted = UINT64_C(1) << bit;
-	p->icrc = conf->icrc == VRB_ICRC_ON || (conf->icrc == VRB_ICRC_AUTO && p->icrc_omitted == 0);
+	p->icrc =
+		conf->icrc == VRB_ICRC_ON || (conf->icrc == VRB_ICRC_AUTO && p->icrc_omitted == 0);
 	/*
-	 * The program's memory is sent as it is only by ports that have copied it when their tx_burst returns, and
-	 * that survive its having gone away: af_packet and tap also copy, but the one faults and the other never gets past such a
-	 * frame. With an ICRC the engine makes a copy anyway, since the memory may change after it was computed.
+	 * The program's memory is sent as it is only by ports that have copied it when their
+	 * tx_burst returns, and that survive its having gone away: af_packet and tap also copy, but
+	 * the one faults and the other never gets past such a frame. With an ICRC the engine makes
+	 * a copy anyway, since the memory may change after it was computed.
 	 */
 	p->zero_copy = !p->icrc && (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 &&
-		(driver_is(p, SHMLAN_DRIVER) || driver_is(p, "net_null"));
+		       (driver_is(p, SHMLAN_DRIVER) || driver_is(p, "net_null"));
 	p->mtu = find_mtu(p, info);
 }
 
@@ -161,10 +173,13 @@ make_pool(const struct vrb_port *p, const char *what, unsigned int n, uint16_t r
 	struct rte_mempool *mp;
 	const char *ops = "ring_sp_sc";
 
-	/* All of it happens under the baton, so the ring below the cache has one producer and one consumer. */
+	/*
+	 * All of it happens under the baton, so the ring below the cache has one producer and one
+	 * consumer.
+	 */
 	snprintf(name, sizeof(name), "vrb_%s_%u", what, p->id);
-	mp = rte_pktmbuf_pool_create_by_ops(name, n, VRB_PORT_MBUF_CACHE, 0, RTE_PKTMBUF_HEADROOM + room,
-		SOCKET_ID_ANY, ops);
+	mp = rte_pktmbuf_pool_create_by_ops(
+		name, n, VRB_PORT_MBUF_CACHE, 0, RTE_PKTMBUF_HEADROOM + room, SOCKET_ID_ANY, ops);
 	return mp;
 }
 
@@ -172,10 +187,11 @@ static int
 make_pools(struct vrb_port *p, char *why, size_t why_len)
 {
 	/* net_af_packet wants room for a block of its ring (2 KiB by default), whatever the MTU. */
-	uint16_t frame = RTE_ALIGN_CEIL(RTE_MAX(p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, 2048), 64);
+	uint16_t frame =
+		RTE_ALIGN_CEIL(RTE_MAX(p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, 2048), 64);
 
-	p->tx_pool = make_pool(p, "tx", VRB_PORT_TX_MBUFS, p->zero_copy ? VRB_MBUF_ROOM :
-			RTE_MAX(frame, VRB_MBUF_ROOM));
+	p->tx_pool = make_pool(p, "tx", VRB_PORT_TX_MBUFS,
+		p->zero_copy ? VRB_MBUF_ROOM : RTE_MAX(frame, VRB_MBUF_ROOM));
 	p->rx_pool = make_pool(p, "rx", VRB_PORT_RX_MBUFS, p->rx_zc ? SHMLAN_ZC_ROOM : frame);
 	if (p->tx_pool != NULL && p->rx_pool != NULL)
 		return 0;
@@ -185,7 +201,7 @@ make_pools(struct vrb_port *p, char *why, size_t why_len)
 static int
 configure(struct vrb_port *p, const struct rte_eth_dev_info *info)
 {
-	struct rte_eth_conf conf = { .rxmode = { .mtu = p->mtu }, .intr_conf = { .rxq = 1 } };
+	struct rte_eth_conf conf = {.rxmode = {.mtu = p->mtu}, .intr_conf = {.rxq = 1}};
 	uint16_t rxd = VRB_PORT_DESC, txd = VRB_PORT_DESC;
 	struct rte_eth_txconf txconf = info->default_txconf;
 	struct rte_eth_rxconf rxconf = info->default_rxconf;
@@ -227,7 +243,8 @@ vrb_port_open(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, si
 		return rc;
 	rc = rte_eth_dev_info_get(p->id, &info);
 	if (rc < 0)
-		return vrb_port_fail(why, why_len, rc, "the port does not tell its capabilities", p->name);
+		return vrb_port_fail(
+			why, why_len, rc, "the port does not tell its capabilities", p->name);
 	classify(p, conf, &info);
 	rc = vrb_port_find_addresses(p, conf, why, why_len);
 	if (rc == 0)
@@ -249,7 +266,10 @@ vrb_port_start(struct vrb_port *p, char *why, size_t why_len)
 		return vrb_port_fail(why, why_len, rc, "cannot start the port", p->name);
 	p->started = true;
 	p->intr_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, 0);
-	/* net_tap's descriptor is readable whenever there is a frame, and there is nothing to enable. */
+	/*
+	 * net_tap's descriptor is readable whenever there is a frame, and there is nothing to
+	 * enable.
+	 */
 	if (p->intr_fd < 0 && p->kind == VRB_PORT_KERNEL)
 		vrb_port_bell_open(p);
 	p->intr_enable = p->intr_fd >= 0 && rte_eth_dev_rx_intr_disable(p->id, 0) == 0;
@@ -282,10 +302,13 @@ vrb_port_close(struct vrb_port *p)
 bool
 vrb_port_link_up(const struct vrb_port *p, uint32_t *speed_mbps)
 {
-	struct rte_eth_link link = { 0 };
+	struct rte_eth_link link = {0};
 	int rc = rte_eth_link_get_nowait(p->id, &link);
 
 	*speed_mbps = rc < 0 || link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
-	/* Alone on a segment a host has a port all the same: it can talk to itself, and programs refuse a port that is down. */
+	/*
+	 * Alone on a segment a host has a port all the same: it can talk to itself, and programs
+	 * refuse a port that is down.
+	 */
 	return p->kind == VRB_PORT_SHMLAN || (rc == 0 && link.link_status == RTE_ETH_LINK_UP);
 }

@@ -2,10 +2,14 @@
 /*
  * The addresses of the lower port.
  *
- *   net_shmlan          the MAC is derived from the IP address that is given, or the segment chooses a free one, which tells the IP
- *   kernel interface    the interface's own; one that is given has to be among them
- *   other ports         the IP address has to be given. Software ports (ring, memif, null) get the MAC derived from
- *                       it; other ports keep their own, and their peers cannot be found yet, until there is ARP
+ *   net_shmlan        the MAC is derived from the IP address that is given, or the segment chooses
+ *                     a free one, which tells the IP address
+ *   kernel interface  the interface's own; one that is given has to be among them. The kernel sees
+ *                     our peers' packets as well and, having no socket for their port, may answer
+ *                     with ICMP errors: no RoCE implementation minds them
+ *   other ports       the IP address has to be given. Software ports (ring, memif, null) get the
+ *                     MAC derived from it; other ports keep their own, and their peers cannot be
+ *                     found until there is ARP
  */
 #include <errno.h>
 #include <stdio.h>
@@ -50,8 +54,8 @@ vrb_port_shmlan_devargs(const struct vrb_nic_conf *conf, char *buf, size_t len)
 			rc = vrb_addr_to_mac(&gid, mac);
 		if (rc < 0)
 			return rc;
-		snprintf(arg, sizeof(arg), ",mac=%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
-			mac[4], mac[5]);
+		snprintf(arg, sizeof(arg), ",mac=%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
+			mac[2], mac[3], mac[4], mac[5]);
 		rc = append(buf, len, arg);
 	}
 	if (rc == 0 && strstr(buf, ",rx_zc=") == NULL)
@@ -62,7 +66,7 @@ vrb_port_shmlan_devargs(const struct vrb_nic_conf *conf, char *buf, size_t len)
 int
 vrb_port_kernel_mtu(unsigned int ifindex, uint16_t *mtu)
 {
-	struct ifreq ifr = { 0 };
+	struct ifreq ifr = {0};
 	int fd, rc = 0;
 
 	if (if_indextoname(ifindex, ifr.ifr_name) == NULL)
@@ -86,7 +90,8 @@ given(const struct vrb_nic_conf *conf, union vrb_gid *gid, char *why, size_t why
 		return -ENOENT;
 	if (vrb_addr_parse(conf->ip, gid) == 0 && !vrb_addr_is_link_local(gid))
 		return 0;
-	snprintf(why, why_len, "\"%s\" is no IPv4 or global IPv6 address that a host can have", conf->ip);
+	snprintf(why, why_len, "\"%s\" is no IPv4 or global IPv6 address that a host can have",
+		conf->ip);
 	return -EINVAL;
 }
 
@@ -99,7 +104,9 @@ shmlan_addresses(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why,
 		rc = vrb_addr_from_mac(p->mac, &p->gid[0]);
 	if (rc < 0 && conf->ip == NULL)
 		snprintf(why, why_len,
-			"the MAC address of %s tells no IP address; give an IP address, or a MAC 02:00:a:b:c:d", p->name);
+			"the MAC address of %s tells no IP address; give an IP address, or a MAC "
+			"02:00:a:b:c:d",
+			p->name);
 	return rc;
 }
 
@@ -118,13 +125,17 @@ kernel_addresses(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why,
 		return 0;
 	}
 	if (rc_given == -ENOENT) {
-		snprintf(why, why_len, "the interface %s has no IP address; give it one (ip addr add)", name);
+		snprintf(why, why_len,
+			"the interface %s has no IP address; give it one (ip addr add)", name);
 		return rc;
 	}
 	/* What leaves a tap is received by this host, so the address on it is the other end's. */
-	if (rc_given == 0 && !vrb_neigh_is_own(p->ifindex, &p->gid[0]) && strcmp(p->driver, "net_tap") != 0) {
-		snprintf(why, why_len, "the interface %s does not have the address %s, so nobody would find it there", name,
-			conf->ip);
+	if (rc_given == 0 && !vrb_neigh_is_own(p->ifindex, &p->gid[0]) &&
+		strcmp(p->driver, "net_tap") != 0) {
+		snprintf(why, why_len,
+			"the interface %s does not have the address %s, so nobody would find it "
+			"there",
+			name, conf->ip);
 		return -EADDRNOTAVAIL;
 	}
 	return rc_given;
@@ -134,7 +145,7 @@ static bool
 is_software_port(const struct vrb_port *p)
 {
 	return strcmp(p->driver, "net_ring") == 0 || strcmp(p->driver, "net_memif") == 0 ||
-		strcmp(p->driver, "net_null") == 0;
+	       strcmp(p->driver, "net_null") == 0;
 }
 
 static int
@@ -144,19 +155,22 @@ other_addresses(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, 
 	int rc = given(conf, &p->gid[0], why, why_len);
 
 	if (rc == -ENOENT) {
-		snprintf(why, why_len, "the port %s has no address of its own; give an IP address", p->name);
+		snprintf(why, why_len, "the port %s has no address of its own; give an IP address",
+			p->name);
 		return -EINVAL;
 	}
 	if (rc < 0)
 		return rc;
 	rc = vrb_addr_to_mac(&p->gid[0], derived.addr_bytes);
-	if (rc == 0 && is_software_port(p) && rte_eth_dev_default_mac_addr_set(p->id, &derived) == 0)
+	if (rc == 0 && is_software_port(p) &&
+		rte_eth_dev_default_mac_addr_set(p->id, &derived) == 0)
 		memcpy(p->mac, derived.addr_bytes, 6);
 	return rc;
 }
 
 int
-vrb_port_find_addresses(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why_len)
+vrb_port_find_addresses(
+	struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why_len)
 {
 	struct rte_ether_addr mac;
 	uint8_t derived[6];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Being woken by a kernel interface whose DPDK driver has no Rx interrupts (net_af_packet): packet sockets of our own that get one
- * byte of each RoCE packet, and whose readiness is the interrupt.
+ * Being woken by a kernel interface whose DPDK driver has no Rx interrupts (net_af_packet): packet
+ * sockets of our own that get one byte of each RoCE packet, and whose readiness is the interrupt.
  *
- * The kernel hands a packet first to the sockets for all protocols, as the driver's is, and then to those for one protocol, as
- * ours are, so a frame is in the driver's ring before we are woken for it. A packet that is taken away between the
- * two (bridges, tc) does not wake us, so a bridge's interface gets no such sockets, and nobody relies on them for longer than
- * VRB_BELL_TRUST_NS.
+ * The kernel hands a packet first to the sockets for all protocols, as the driver's is, and then to
+ * those for one protocol, as ours are, so a frame is in the driver's ring before we are woken for
+ * it. A packet that is taken away between the two (bridges, tc) does not wake us, so a bridge's
+ * interface gets no such sockets, and nobody relies on them for longer than VRB_BELL_TRUST_NS.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,10 @@
 
 #define ROCE_PORT 4791
 
-/* UDP in IPv4, not a fragment but the first, to the port of RoCE: one byte. Offsets are those of the IP header. */
+/*
+ * UDP in IPv4, not a fragment but the first, to the port of RoCE: one byte. Offsets are those of
+ * the IP header.
+ */
 static const struct sock_filter roce_v4[] = {
 	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 6),
@@ -45,18 +48,23 @@ static const struct sock_filter roce_v6[] = {
 };
 
 static int
-open_bell(unsigned int ifindex, uint16_t ethertype, const struct sock_filter *filter, unsigned short n)
+open_bell(unsigned int ifindex, uint16_t ethertype, const struct sock_filter *filter,
+	unsigned short n)
 {
-	struct sock_fprog prog = { .len = n, .filter = (struct sock_filter *)(uintptr_t)filter };
-	struct sockaddr_ll sll = { .sll_family = AF_PACKET, .sll_protocol = htons(ethertype),
-		.sll_ifindex = (int)ifindex };
+	struct sock_fprog prog = {.len = n, .filter = (struct sock_filter *)(uintptr_t)filter};
+	struct sockaddr_ll sll = {.sll_family = AF_PACKET,
+		.sll_protocol = htons(ethertype),
+		.sll_ifindex = (int)ifindex};
 	int small = 0, rc = 0;
 	/* No protocol yet, so it gets nothing before the filter is there. */
 	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
-	/* The kernel makes it its minimum, a packet or two: what does not fit is dropped early, and the first wakes. */
+	/*
+	 * The kernel makes it its minimum, a packet or two: what does not fit is dropped early, and
+	 * the first wakes.
+	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)) < 0 ||
 		setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) < 0 ||
 		bind(fd, (struct sockaddr *)&sll, sizeof(sll)) < 0)

@@ -16,7 +16,8 @@ int vrb_port_fail(char *why, size_t why_len, int rc, const char *what, const cha
 /** Completes the devargs of a net_shmlan in @p buf. @return 0 or -EINVAL */
 int vrb_port_shmlan_devargs(const struct vrb_nic_conf *conf, char *buf, size_t len);
 /** Fills p->mac, p->gid, p->derived. */
-int vrb_port_find_addresses(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why_len);
+int vrb_port_find_addresses(
+	struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why_len);
 /** Makes p->bell of a kernel interface, as far as that is possible and allowed. */
 void vrb_port_bell_open(struct vrb_port *p);
 void vrb_port_bell_close(struct vrb_port *p);
