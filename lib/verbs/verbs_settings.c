@@ -62,8 +62,8 @@ read_log(void)
 	}
 	rc = vrb_log_setup(level, file, explain);
 	if (rc) {
-		vrb_log(VRB_LOG_ERROR, "the log file \"%s\" of VERBENA_LOG cannot be opened: %s",
-			file, strerror(-rc));
+		vrb_log(VRB_LOG_ERROR, "VERBENA_LOG is \"%s\", but the file cannot be opened: %s",
+			v, strerror(-rc));
 		return -EINVAL;
 	}
 	settings.eal_log = level >= VRB_LOG_INFO;
