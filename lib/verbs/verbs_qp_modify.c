@@ -100,11 +100,26 @@ to_engine(const struct ibv_qp_attr *a, struct vrb_qp_attr *e)
 	e->rnr_retry = a->rnr_retry;
 }
 
+/* Programs give both ends of XRC the attributes of RC; the kernel takes out those that an end has no use for. */
+static uint32_t
+mask_of(enum ibv_qp_type type, uint32_t mask)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return mask & ~(uint32_t)(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	case IBV_QPT_XRC_RECV:
+		return mask & ~(uint32_t)(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+					  IBV_QP_RNR_RETRY);
+	default:
+		return mask;
+	}
+}
+
 int
 ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
-	uint32_t mask = (uint32_t)attr_mask;
+	uint32_t mask = mask_of(ibv->qp_type, (uint32_t)attr_mask);
 	struct vrb_qp_attr e;
 	int rc, from;
 
