@@ -243,6 +243,8 @@ emit(struct vrb_engine *e, struct rte_mbuf *m, struct rte_mbuf **pkt)
 		e->loop[e->loop_head++ % VRB_LOOP_SIZE] = m;
 		return 0;
 	}
+	if (unlikely(e->out_multicast))
+		vrb_mcast_loop(e, m);
 	*pkt = m;
 	return 1;
 }
@@ -341,7 +343,9 @@ receive(struct vrb_engine *e, struct rte_mbuf *m, bool from_us)
 	case VRB_PARSE_DROP:
 		break;
 	case VRB_PARSE_OK:
-		if (pkt.info->flags & VRB_OP_RESPONSE)
+		if (unlikely(pkt.group != NULL))
+			vrb_mcast_deliver(e, &pkt, from_us);
+		else if (pkt.info->flags & VRB_OP_RESPONSE)
 			vrb_comp_packet(qp, &pkt, e->now);
 		else if (likely(qp->acked))
 			vrb_resp_packet(qp, &pkt);

@@ -30,6 +30,7 @@ struct vrb_path {
 	uint32_t ip_sum;         /* IPv4: sum of the header without length */
 	bool v6;
 	bool loopback;           /* it is this engine's own port */
+	bool multicast;
 	uint8_t hdr[VRB_HDR_TEMPLATE];
 };
 
@@ -52,6 +53,7 @@ struct vrb_pkt {
 	uint32_t payload_len;    /* without pad */
 	uint32_t qkey, src_qpn;  /* UD */
 	uint32_t srqn;           /* XRC */
+	struct vrb_group *group; /* multicast: to whom it goes; NULL: to one queue pair */
 	uint8_t opcode;          /* the operation, in RC's names */
 	bool v6;
 	bool ackreq;
@@ -144,6 +146,7 @@ struct vrb_qp {
 	uint8_t transport;       /* VRB_TRANSPORT_*, of its opcodes */
 	bool acked;              /* a reliable transport: RC or XRC */
 	uint32_t windows;        /* windows of type 2 that were bound on it */
+	uint32_t groups;         /* of multicast that it is attached to */
 	struct vrb_rss rss;      /* raw, with a table */
 	uint32_t flows;          /* raw: rules that send frames to it */
 	uint32_t epoch;          /* raw: the frame that it got last */
@@ -172,6 +175,7 @@ struct vrb_engine {
 	uint64_t now;
 	bool zero_copy;
 	bool out_loop;           /* the packet that is being made is for ourselves */
+	bool out_multicast;      /* it is for a group */
 	bool starved;            /* the mempool ran dry in this call */
 	bool cq_overrun;         /* a CQ overflowed: its QPs are to fail */
 	uint32_t max_mtu;
@@ -193,6 +197,8 @@ struct vrb_engine {
 	TAILQ_HEAD(, vrb_ind_tbl) ind_tbls;
 	uint32_t num_wqs, next_wq, num_ind_tbls, next_ind_tbl;
 	uint32_t num_ahs;
+	struct vrb_group *groups[64]; /* of multicast, by a hash of the GID */
+	uint32_t num_groups;
 	struct vrb_ah *dead_ahs; /* destroyed, but named by datagrams that were not sent when it was */
 	uint32_t mr_cap, num_mrs, mr_free, num_pds, num_cqs, num_srqs;
 	uint32_t rnd;
@@ -389,6 +395,17 @@ void vrb_wq_overruns(struct vrb_engine *e);
 /* unreliable.c */
 void vrb_uc_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);
 void vrb_ud_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);
+/* mcast.c */
+/** The group that the packet's destination address names, or NULL: nobody is attached to it. */
+struct vrb_group *vrb_mcast_find(struct vrb_engine *e, const struct vrb_pkt *pkt);
+/** Gives each attached queue pair its copy. */
+void vrb_mcast_deliver(struct vrb_engine *e, const struct vrb_pkt *pkt, bool from_us);
+/** Keeps a copy of a packet to a group, for those of ours that are attached. */
+void vrb_mcast_loop(struct vrb_engine *e, const struct rte_mbuf *m);
+/** Detaches a queue pair that goes away. */
+void vrb_mcast_forget(struct vrb_qp *qp);
+
+/* unreliable.c */
 /** Frees what vrb_ah_destroy() has left. */
 void vrb_ah_forget(struct vrb_engine *e);
 

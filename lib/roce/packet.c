@@ -63,8 +63,9 @@ find_roce(struct vrb_engine *e, const struct rte_mbuf *m, struct vrb_pkt *pkt, u
 	} else {
 		return false;
 	}
+	pkt->group = unlikely(i == VRB_GIDS && e->num_groups > 0) ? vrb_mcast_find(e, pkt) : NULL;
 	udp = (const struct rte_udp_hdr *)((const uint8_t *)pkt->l3 + *l3_len);
-	return i < VRB_GIDS && udp->dst_port == rte_cpu_to_be_16(VRB_ROCE_PORT);
+	return (i < VRB_GIDS || pkt->group != NULL) && udp->dst_port == rte_cpu_to_be_16(VRB_ROCE_PORT);
 }
 
 static bool
@@ -179,6 +180,14 @@ vrb_pkt_parse(struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, str
 	pkt->ackreq = (bth->apsn & rte_cpu_to_be_32(VRB_BTH_ACKREQ)) != 0;
 	pkt->solicited = (bth->flags & VRB_BTH_SE) != 0;
 	take_extended(pkt, (const uint8_t *)(bth + 1));
+	*out = NULL;
+	if (unlikely(pkt->group != NULL)) {
+		/* IBTA 9.8.3.1: a datagram, to the one number that stands for all. */
+		if (vrb_bth_qpn(bth) == VRB_MCAST_QPN && (pkt->info->flags & VRB_OP_DETH))
+			return VRB_PARSE_OK;
+		e->stats.rx_no_qp++;
+		return VRB_PARSE_DROP;
+	}
 	qp = vrb_engine_qp(e, vrb_bth_qpn(bth));
 	if (unlikely(qp == NULL)) {
 		e->stats.rx_no_qp++;
@@ -260,6 +269,7 @@ vrb_path_init(const struct vrb_engine *e, const struct vrb_av *av, uint16_t spor
 	memcpy(eth->dst_addr.addr_bytes, av->dmac, RTE_ETHER_ADDR_LEN);
 	memcpy(eth->src_addr.addr_bytes, conf->mac, RTE_ETHER_ADDR_LEN);
 	path->v6 = !vrb_gid_is_v4(&av->dgid);
+	path->multicast = vrb_gid_is_multicast(&av->dgid);
 	path->loopback = memcmp(av->dmac, conf->mac, RTE_ETHER_ADDR_LEN) == 0;
 	if (path->v6) {
 		struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(eth + 1);
@@ -309,6 +319,7 @@ vrb_pkt_begin(struct vrb_qp *qp, const struct vrb_path *path, uint8_t opcode, ui
 	opcode |= qp->transport;
 	info = vrb_opcode_info(opcode);
 	e->out_loop = path->loopback;
+	e->out_multicast = path->multicast;
 	p = rte_pktmbuf_mtod(m, uint8_t *);
 	memcpy(p, path->hdr, path->hdr_len);
 	bth = (struct vrb_bth *)(p + path->hdr_len);

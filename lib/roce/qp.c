@@ -258,6 +258,7 @@ vrb_qp_destroy(struct vrb_qp *qp)
 	struct vrb_engine *e = qp->engine;
 
 	vrb_engine_forget(qp);
+	vrb_mcast_forget(qp);
 	vrb_mw_forget_qp(e, qp);
 	e->qps[qp->qpn & (VRB_MAX_QP - 1)] = NULL;
 	e->num_qps--;

@@ -460,6 +460,7 @@ vrb_raw_next(struct vrb_qp *qp)
 	}
 	dst = rte_pktmbuf_mtod(m, const struct rte_ether_addr *);
 	e->out_loop = memcmp(dst, e->conf.mac, sizeof(*dst)) == 0;
+	e->out_multicast = false;
 	if (rte_is_multicast_ether_addr(dst))
 		loop_copy(qp, m);
 	return m;
@@ -532,5 +533,5 @@ void
 vrb_flow_filter(const struct vrb_engine *e, bool *promiscuous, bool *allmulticast)
 {
 	*promiscuous = e->flows != NULL && vrb_flow_wants_promiscuous(e->flows);
-	*allmulticast = e->flows != NULL && vrb_flow_wants_allmulticast(e->flows);
+	*allmulticast = e->num_groups > 0 || (e->flows != NULL && vrb_flow_wants_allmulticast(e->flows));
 }

@@ -21,6 +21,8 @@
 #define VRB_MAX_MR_SIZE (1ull << 47) /* bytes of a memory region: what a process can map */
 #define VRB_MAX_RD_ATOM 128        /* READs and atomics in flight, either direction, for each queue pair */
 #define VRB_MAX_AH 65536           /* address handles */
+#define VRB_MAX_MCAST_GRP 1024     /* multicast groups */
+#define VRB_MAX_MCAST_QP_ATTACH 1024 /* queue pairs attached to one of them */
 #define VRB_MAX_WQ 65536           /* work queues */
 #define VRB_MAX_WQ_WR 16384        /* work requests of a work queue */
 #define VRB_MAX_IND_TBL 16384      /* receive indirection tables */
@@ -31,6 +33,7 @@
 #define VRB_GIDS 2                 /* GID 0: IPv4-mapped, GID 1: IPv6 link-local */
 
 /* Inside the engine. */
+#define VRB_MCAST_QPN 0xffffff     /* destination of every multicast (IBTA 9.8.3.1) */
 #define VRB_WINDOW 256             /* packets of a requester that may be unacknowledged */
 #define VRB_ACK_EVERY 32           /* packets of a requester after which it asks for an acknowledgement at the latest */
 #define VRB_READ_CHUNK 128         /* packets of a READ that are requested at once */

@@ -212,6 +212,16 @@ int vrb_ah_create(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_av *
 /** Datagrams that were posted before are still sent. @return 0 */
 int vrb_ah_destroy(struct vrb_engine *e, struct vrb_ah *ah);
 
+/* ---- multicast ---- */
+
+bool vrb_gid_is_multicast(const union vrb_gid *gid);
+/** @return 0 (also when it is attached already), -EINVAL (type of the queue pair, GID), -ENOMEM (memory or a limit) */
+int vrb_mcast_attach(struct vrb_qp *qp, const union vrb_gid *gid);
+/** @return 0, or -EINVAL: it is not attached */
+int vrb_mcast_detach(struct vrb_qp *qp, const union vrb_gid *gid);
+/** How many groups the queue pair is attached to. */
+uint32_t vrb_mcast_groups(const struct vrb_qp *qp);
+
 /* ---- queue pairs ---- */
 
 /** Where packets go. The MAC is the layer above's to find. */
@@ -243,6 +253,7 @@ struct vrb_qp_init {
 	uint32_t rx_flags;         /* VRB_RX_* */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sig_all;
+	bool block_self_mcast;     /* UD: it does not get what it sends to a group that it is attached to */
 	void *user;
 };
 

@@ -13,9 +13,8 @@ _Static_assert(VRB_FLOW_NORMAL == (int)IBV_FLOW_ATTR_NORMAL &&
 		       VRB_FLOW_SNIFFER == (int)IBV_FLOW_ATTR_SNIFFER,
 	"types are passed on");
 
-/* The port receives what the rules want. Under the baton. */
-static int
-set_filter(struct vrb_ctx *ctx)
+int
+vrb_filter_update(struct vrb_ctx *ctx)
 {
 	bool promiscuous, allmulticast;
 
@@ -32,10 +31,10 @@ create_in_engine(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct vrb_flow_
 
 	if (rc)
 		return rc;
-	rc = set_filter(ctx);
+	rc = vrb_filter_update(ctx);
 	if (rc) {
 		vrb_flow_destroy(ctx->engine, flow->flow);
-		set_filter(ctx);
+		vrb_filter_update(ctx);
 		return rc;
 	}
 	if (flow->counters)
@@ -93,7 +92,7 @@ destroy(struct vrb_ctx *ctx, struct vrb_vflow *flow)
 	if (flow->counters)
 		flow->counters->flows--;
 	/* A port that keeps on receiving too much does no harm: no rule is there to take it. */
-	set_filter(ctx);
+	vrb_filter_update(ctx);
 }
 
 int

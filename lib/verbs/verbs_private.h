@@ -359,6 +359,9 @@ void vrb_av_to_engine(const struct ibv_ah_attr *attr, struct vrb_av *av);
  */
 int vrb_av_resolve(struct vrb_ctx *ctx, struct vrb_av *av, const char *call);
 
+/** The lower port receives what flow rules and groups want. Under the baton. @return 0 or -errno */
+int vrb_filter_update(struct vrb_ctx *ctx);
+
 /* Of a new handle of a queue pair, and of one that goes away. */
 void vrb_qp_init(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct ibv_qp_init_attr_ex *attr);
 void vrb_qp_free(struct vrb_vqp *qp);

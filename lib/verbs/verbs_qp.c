@@ -41,6 +41,12 @@ send_ops(enum ibv_qp_type type)
 	}
 }
 
+static uint32_t
+create_flags(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_UD ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0;
+}
+
 static bool
 has_recv(const struct ibv_qp_init_attr_ex *attr)
 {
@@ -131,6 +137,7 @@ static int
 check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
+	uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
 	bool raw = attr->qp_type == IBV_QPT_RAW_PACKET;
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			 IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -144,9 +151,9 @@ check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *a
 		return refuse(EOPNOTSUPP,
 			"comp_mask is %#x, with attributes that the device does not have",
 			attr->comp_mask);
-	if (!raw && attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
-		return refuse(EOPNOTSUPP, "create_flags is %#x; the device supports none",
-			attr->create_flags);
+	if (!raw && flags & ~create_flags(attr->qp_type))
+		return refuse(EOPNOTSUPP, "create_flags is %#x; queue pairs of type %d have %#x",
+			flags, (int)attr->qp_type, create_flags(attr->qp_type));
 	if (ops & ~send_ops(attr->qp_type))
 		return refuse(EOPNOTSUPP, "send_ops_flags is %#lx; queue pairs of type %d have %#lx",
 			(unsigned long)ops, (int)attr->qp_type,
@@ -167,6 +174,9 @@ init_usual(struct vrb_qp_init *init, const struct ibv_qp_init_attr_ex *attr)
 	init->max_send_wr = attr->cap.max_send_wr;
 	init->max_send_sge = attr->cap.max_send_sge;
 	init->max_inline = attr->cap.max_inline_data;
+	init->block_self_mcast = attr->qp_type == IBV_QPT_UD &&
+				 attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+				 attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	if (attr->qp_type != IBV_QPT_XRC_SEND)
 		init->recv_cq = vrb_to_cq(attr->recv_cq)->cq;
 	if (attr->srq)
@@ -350,12 +360,13 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	 * lost. */
 	vrb_nic_progress(ctx->nic);
 	vrb_nic_lock(ctx->nic);
-	busy = vrb_qp_flows(qp->qp) > 0;
+	busy = vrb_qp_flows(qp->qp) > 0 || vrb_mcast_groups(qp->qp) > 0;
 	if (!busy)
 		drop_handle(qp);
 	vrb_nic_unlock(ctx->nic);
 	if (busy)
-		return vrb_fail(EBUSY, "flow rules send frames to QP %u; destroy them first", ibv->qp_num);
+		return vrb_fail(EBUSY, "flow rules send frames to QP %u, or it is attached to multicast groups",
+			ibv->qp_num);
 	for (i = 0; i < VRB_QP_EVENTS; i++)
 		reported += vrb_evq_cancel(&ctx->async, &qp->events[i]);
 	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, reported);

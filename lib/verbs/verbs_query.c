@@ -48,6 +48,9 @@ fill_device_attr(struct ibv_device_attr *a)
 	 * other devices. */
 	a->atomic_cap = IBV_ATOMIC_GLOB;
 	a->max_ah = VRB_MAX_AH;
+	a->max_mcast_grp = VRB_MAX_MCAST_GRP;
+	a->max_mcast_qp_attach = VRB_MAX_MCAST_QP_ATTACH;
+	a->max_total_mcast_qp_attach = VRB_MAX_MCAST_GRP * VRB_MAX_MCAST_QP_ATTACH;
 	a->max_srq = VRB_MAX_SRQ;
 	a->max_srq_wr = VRB_MAX_SRQ_WR;
 	a->max_srq_sge = VRB_MAX_SRQ_SGE;

@@ -166,15 +166,3 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 	errno = vrb_fail(EOPNOTSUPP, UNSUPPORTED);
 	return IBV_REREG_MR_ERR_INPUT;
 }
-
-int
-ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return vrb_fail(EOPNOTSUPP, UNSUPPORTED);
-}
-
-int
-ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return vrb_fail(EOPNOTSUPP, UNSUPPORTED);
-}

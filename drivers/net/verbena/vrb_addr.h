@@ -31,6 +31,8 @@ void vrb_addr_from_v4(uint32_t v4, union vrb_gid *gid);
 void vrb_addr_link_local(const uint8_t mac[6], union vrb_gid *gid);
 /** The MAC address by the table above. @return 0, or -EINVAL: nothing tells it */
 int vrb_addr_to_mac(const union vrb_gid *gid, uint8_t mac[6]);
+/** The MAC address of a multicast group. @return 0, or -EINVAL: it is none */
+int vrb_addr_group_mac(const union vrb_gid *gid, uint8_t mac[6]);
 /** The IPv4 address in a MAC of the table's first row. @return 0 or -EINVAL */
 int vrb_addr_from_mac(const uint8_t mac[6], union vrb_gid *gid);
 

@@ -250,6 +250,8 @@ vrb_nic_resolve(struct vrb_nic *nic, const union vrb_gid *dgid, uint8_t mac[6])
 {
 	const struct vrb_port *p = &nic->port;
 
+	if (vrb_addr_group_mac(dgid, mac) == 0)
+		return 0;
 	if (!vrb_addr_is_host(dgid))
 		return -EINVAL;
 	for (int i = 0; i < VRB_GIDS; i++) {
