@@ -41,6 +41,7 @@ vrb_cq_create(struct vrb_engine *e, uint32_t size, void *user, struct vrb_cq **o
 	cq->user = user;
 	cq->engine = e;
 	rte_spinlock_init(&cq->lock);
+	LIST_INSERT_HEAD(&e->cqs, cq, link);
 	e->num_cqs++;
 	*out = cq;
 	return 0;
@@ -51,6 +52,7 @@ vrb_cq_destroy(struct vrb_engine *e, struct vrb_cq *cq)
 {
 	if (cq->refs > 0)
 		return -EBUSY;
+	LIST_REMOVE(cq, link);
 	e->num_cqs--;
 	free(cq->ring);
 	free(cq);

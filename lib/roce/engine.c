@@ -71,8 +71,24 @@ vrb_engine_destroy(struct vrb_engine *e)
 	}
 	vrb_wq_forget(e);
 	vrb_ah_forget(e);
+	for (i = 0; e->srqs != NULL && i < VRB_MAX_SRQ; i++) {
+		if (e->srqs[i] != NULL)
+			vrb_srq_destroy(e->srqs[i]);
+	}
 	for (i = 0; i < e->mr_cap; i++)
 		free(e->mrs[i]);
+	while (!LIST_EMPTY(&e->cqs)) {
+		struct vrb_cq *cq = LIST_FIRST(&e->cqs);
+
+		cq->refs = 0; /* nothing is left that could use it */
+		vrb_cq_destroy(e, cq);
+	}
+	while (!LIST_EMPTY(&e->pds)) {
+		struct vrb_pd *pd = LIST_FIRST(&e->pds);
+
+		pd->refs = 0;
+		vrb_pd_destroy(e, pd);
+	}
 	while (e->loop_tail != e->loop_head)
 		rte_pktmbuf_free(e->loop[e->loop_tail++ % VRB_LOOP_SIZE]);
 	free(e->mrs);

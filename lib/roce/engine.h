@@ -188,6 +188,8 @@ struct vrb_engine {
 	uint32_t num_qps, next_qpn;
 	struct vrb_mr **mrs;     /* by key >> 8 */
 	struct vrb_srq **srqs;   /* by number */
+	LIST_HEAD(, vrb_cq) cqs;
+	LIST_HEAD(, vrb_pd) pds;
 	uint32_t next_srq;
 	struct vrb_flow_table *flows; /* NULL: there are no rules */
 	bool sniffed;            /* sniffers are among them */

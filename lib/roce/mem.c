@@ -26,6 +26,7 @@ vrb_pd_create(struct vrb_engine *e, struct vrb_pd **out)
 	if (pd == NULL)
 		return -ENOMEM;
 	pd->id = ++e->num_pds;
+	LIST_INSERT_HEAD(&e->pds, pd, link);
 	*out = pd;
 	return 0;
 }
@@ -35,6 +36,7 @@ vrb_pd_destroy(struct vrb_engine *e, struct vrb_pd *pd)
 {
 	if (pd->refs > 0)
 		return -EBUSY;
+	LIST_REMOVE(pd, link);
 	e->num_pds--;
 	free(pd);
 	return 0;

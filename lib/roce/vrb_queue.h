@@ -18,6 +18,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/queue.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
@@ -210,6 +211,7 @@ struct vrb_cq {
 	struct vrb_engine *engine;
 	uint32_t refs;       /* queue pairs that use it */
 	uint32_t overrun;    /* it has overflowed: nothing more is added */
+	LIST_ENTRY(vrb_cq) link;
 	/* the program's */
 	rte_spinlock_t lock __rte_cache_aligned;
 	uint32_t seen_head;

@@ -109,6 +109,7 @@ uint32_t vrb_engine_max_mtu(const struct vrb_engine *e);
 struct vrb_pd {
 	uint32_t refs;      /* objects that stand in it */
 	uint32_t id;
+	LIST_ENTRY(vrb_pd) link;
 };
 
 /** A memory region or window. Read-only for the layers above. */
