@@ -31,7 +31,7 @@ struct vrb_path {
 	bool v6;
 	bool loopback;           /* it is this engine's own port */
 	bool multicast;
-	uint8_t hdr[VRB_HDR_TEMPLATE];
+	uint8_t hdr[VRB_HDR_TEMPLATE] __rte_aligned(4); /* read as the headers that it holds */
 };
 
 /** An address handle. */
