@@ -67,7 +67,8 @@ in_bytes(struct input *in, uint32_t max, const uint8_t **out)
 void
 fuzz_init(void)
 {
-	static char args[] = "fuzz\0--no-huge\0--no-shconf\0--no-pci\0-m\00064\0--no-telemetry\0--log-level=3\0-l\0000\0";
+	static char args[] = "fuzz\0--no-huge\0--no-shconf\0--no-pci\0-m\00064\0--no-telemetry\0--"
+			     "log-level=3\0-l\0000\0";
 	char *argv[16];
 	int argc = 0;
 
@@ -76,7 +77,8 @@ fuzz_init(void)
 	for (char *a = args; *a != '\0'; a += strlen(a) + 1)
 		argv[argc++] = a;
 	REQUIRE(rte_eal_init(argc, argv) >= 0);
-	pool = rte_pktmbuf_pool_create("fuzz", POOL_SIZE, 0, 0, RTE_PKTMBUF_HEADROOM + ROOM, SOCKET_ID_ANY);
+	pool = rte_pktmbuf_pool_create(
+		"fuzz", POOL_SIZE, 0, 0, RTE_PKTMBUF_HEADROOM + ROOM, SOCKET_ID_ANY);
 	REQUIRE(pool != NULL);
 	REQUIRE(vrb_guard_install() == 0);
 }
@@ -88,7 +90,7 @@ gid_of(union vrb_gid *gid, unsigned int idx)
 {
 	memset(gid, 0, sizeof(*gid));
 	gid->raw[10] = gid->raw[11] = 0xff;
-	memcpy(gid->raw + 12, (uint8_t[]){ 10, 77, 0, idx + 1 }, 4);
+	memcpy(gid->raw + 12, (uint8_t[]){10, 77, 0, idx + 1}, 4);
 }
 
 /* Memory that is mapped for good: the same for every input, between two pages that are not. */
@@ -98,7 +100,8 @@ memory_of(unsigned int idx)
 	static uint8_t *mem[2];
 
 	if (mem[idx] == NULL) {
-		uint8_t *p = mmap(NULL, FUZZ_MEM + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint8_t *p = mmap(
+			NULL, FUZZ_MEM + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		REQUIRE(p != MAP_FAILED);
 		REQUIRE(mprotect(p + PAGE, FUZZ_MEM, PROT_READ | PROT_WRITE) == 0);
@@ -116,8 +119,12 @@ memory_of(unsigned int idx)
 void
 side_start(struct side *s, unsigned int idx)
 {
-	struct vrb_engine_conf c = { .ops = &no_ops, .ctx = s, .pool = pool, .port_mtu = 4096 + 80, .icrc = true,
-		.mac = { 0x52, 0x54, 0, 0x77, 0, idx + 1 } };
+	struct vrb_engine_conf c = {.ops = &no_ops,
+		.ctx = s,
+		.pool = pool,
+		.port_mtu = 4096 + 80,
+		.icrc = true,
+		.mac = {0x52, 0x54, 0, 0x77, 0, idx + 1}};
 	uint32_t wr = 8, sge = 2;
 
 	memset(s, 0, sizeof(*s));
@@ -126,19 +133,31 @@ side_start(struct side *s, unsigned int idx)
 	s->mem = memory_of(idx);
 	pattern_fill(s->mem, FUZZ_MEM, idx + 1, 0);
 	gid_of(&c.gid[0], idx);
-	memcpy(c.gid[1].raw, (uint8_t[]){ 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0x77, 0, idx + 1 }, 16);
+	memcpy(c.gid[1].raw,
+		(uint8_t[]){
+			0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0x77, 0, idx + 1},
+		16);
 	REQUIRE(vrb_engine_create(&c, &s->e) == 0);
 	REQUIRE(vrb_pd_create(s->e, &s->pd) == 0);
 	REQUIRE(vrb_mr_reg(s->e, s->pd, (uintptr_t)s->mem + OPEN_OFF, OPEN_LEN, 0x10000,
-		VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE | VRB_ACCESS_MW_BIND, &s->mr) == 0);
-	REQUIRE(vrb_mr_reg(s->e, s->pd, (uintptr_t)s->mem + RO_OFF, RO_LEN, 0x20000, VRB_ACCESS_REMOTE_READ, &s->read_only) == 0);
+			VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE | VRB_ACCESS_MW_BIND,
+			&s->mr) == 0);
+	REQUIRE(vrb_mr_reg(s->e, s->pd, (uintptr_t)s->mem + RO_OFF, RO_LEN, 0x20000,
+			VRB_ACCESS_REMOTE_READ, &s->read_only) == 0);
 	REQUIRE(vrb_mw_alloc(s->e, s->pd, 2, &s->mw) == 0);
 	REQUIRE(vrb_cq_create(s->e, 16, NULL, &s->cq) == 0);
 	REQUIRE(vrb_srq_create(s->e, s->pd, &wr, &sge, NULL, &s->srq) == 0);
 	for (unsigned int i = 0; i < FUZZ_QPS; i++) {
-		struct vrb_qp_init init = { .type = VRB_QPT_RC, .pd = s->pd, .send_cq = s->cq, .recv_cq = s->cq,
-			.srq = i % 4 == 3 ? s->srq : NULL, .max_send_wr = 4, .max_recv_wr = i % 4 == 3 ? 0 : 4, .max_send_sge = 3,
-			.max_recv_sge = i % 4 == 3 ? 0 : 3, .max_inline = 64 };
+		struct vrb_qp_init init = {.type = VRB_QPT_RC,
+			.pd = s->pd,
+			.send_cq = s->cq,
+			.recv_cq = s->cq,
+			.srq = i % 4 == 3 ? s->srq : NULL,
+			.max_send_wr = 4,
+			.max_recv_wr = i % 4 == 3 ? 0 : 4,
+			.max_send_sge = 3,
+			.max_recv_sge = i % 4 == 3 ? 0 : 3,
+			.max_inline = 64};
 
 		REQUIRE(vrb_qp_create(s->e, &init, &s->qp[i]) == 0);
 	}
@@ -158,22 +177,38 @@ side_stop(struct side *s)
 	vrb_engine_destroy(s->e);
 	/* Not a byte outside what is open for writing. */
 	REQUIRE(pattern_check(s->mem, OPEN_OFF, s->idx + 1, 0) < 0);
-	REQUIRE(pattern_check(s->mem + OPEN_OFF + OPEN_LEN, FUZZ_MEM - OPEN_OFF - OPEN_LEN, s->idx + 1, OPEN_OFF + OPEN_LEN) < 0);
+	REQUIRE(pattern_check(s->mem + OPEN_OFF + OPEN_LEN, FUZZ_MEM - OPEN_OFF - OPEN_LEN,
+			s->idx + 1, OPEN_OFF + OPEN_LEN) < 0);
 	REQUIRE(rte_mempool_avail_count(pool) == POOL_SIZE || s->idx > 0);
 }
 
 void
-side_connect(struct side *s, unsigned int i, uint32_t dest_qpn, uint32_t rq_psn, uint32_t sq_psn, enum vrb_qp_state state)
+side_connect(struct side *s, unsigned int i, uint32_t dest_qpn, uint32_t rq_psn, uint32_t sq_psn,
+	enum vrb_qp_state state)
 {
-	struct vrb_qp_attr a = { .path_mtu = (enum vrb_mtu)(i % 5 + 1), .dest_qpn = dest_qpn, .rq_psn = rq_psn, .sq_psn = sq_psn,
-		.access = VRB_ACCESS_REMOTE, .max_rd_atomic = 2, .max_dest_rd_atomic = 2, .min_rnr_timer = 1, .timeout = 8,
-		.retry_cnt = 3, .rnr_retry = 2, .port_num = 1, .av.dmac = { 0x52, 0x54, 0, 0x77, 0, !s->idx + 1 } };
-	static const struct { enum vrb_qp_state to; uint32_t mask; } way[] = {
-		{ VRB_QPS_INIT, VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS },
-		{ VRB_QPS_RTR, VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN | VRB_QP_MAX_DEST_RD_ATOMIC |
-			VRB_QP_MIN_RNR_TIMER },
-		{ VRB_QPS_RTS, VRB_QP_SQ_PSN | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY | VRB_QP_MAX_QP_RD_ATOMIC },
-		{ VRB_QPS_SQD, 0 },
+	struct vrb_qp_attr a = {.path_mtu = (enum vrb_mtu)(i % 5 + 1),
+		.dest_qpn = dest_qpn,
+		.rq_psn = rq_psn,
+		.sq_psn = sq_psn,
+		.access = VRB_ACCESS_REMOTE,
+		.max_rd_atomic = 2,
+		.max_dest_rd_atomic = 2,
+		.min_rnr_timer = 1,
+		.timeout = 8,
+		.retry_cnt = 3,
+		.rnr_retry = 2,
+		.port_num = 1,
+		.av.dmac = {0x52, 0x54, 0, 0x77, 0, !s->idx + 1}};
+	static const struct {
+		enum vrb_qp_state to;
+		uint32_t mask;
+	} way[] = {
+		{VRB_QPS_INIT, VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS},
+		{VRB_QPS_RTR, VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN |
+				      VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER},
+		{VRB_QPS_RTS, VRB_QP_SQ_PSN | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY |
+				      VRB_QP_MAX_QP_RD_ATOMIC},
+		{VRB_QPS_SQD, 0},
 	};
 
 	gid_of(&a.av.dgid, !s->idx);
@@ -195,7 +230,9 @@ some_sge(struct side *s, struct input *in)
 {
 	uint8_t kind = in_u8(in);
 	const struct vrb_mr *mr = kind & 1 ? s->read_only : s->mr;
-	struct vrb_sge g = { .lkey = mr->lkey, .length = in_below(in, 6000), .addr = mr->iova + in_below(in, 4096) };
+	struct vrb_sge g = {.lkey = mr->lkey,
+		.length = in_below(in, 6000),
+		.addr = mr->iova + in_below(in, 4096)};
 
 	if (kind >= 250)
 		g.addr = in_u32(in); /* anywhere */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzzing of the engine: what the targets share. A target is LLVMFuzzerTestOneInput(), run by libFuzzer, or by
- * replay.c with any compiler.
+ * Fuzzing of the engine: what the targets share. A target is LLVMFuzzerTestOneInput(), run by
+ * libFuzzer, or by replay.c with any compiler.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -48,10 +48,12 @@ struct side {
 /** Starts EAL, once. */
 void fuzz_init(void);
 void side_start(struct side *s, unsigned int idx);
-/** Destroys everything and checks that no mbuf is lost and no byte outside the regions was written. */
+/** Destroys everything and checks that no mbuf is lost and no byte outside the regions was written.
+ */
 void side_stop(struct side *s);
 /** Moves a queue pair to @p state, by the path of the state machine. */
-void side_connect(struct side *s, unsigned int i, uint32_t dest_qpn, uint32_t rq_psn, uint32_t sq_psn, enum vrb_qp_state state);
+void side_connect(struct side *s, unsigned int i, uint32_t dest_qpn, uint32_t rq_psn,
+	uint32_t sq_psn, enum vrb_qp_state state);
 /** Posts one work request of any kind, or receives, as the input says. */
 void side_post(struct side *s, struct input *in);
 /** Takes completions. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two engines: the input says what is posted, when which of them runs, and what happens to the packets on the way: lost,
- * doubled, kept back, or with other bytes and a right ICRC (a peer that misbehaves).
+ * Two engines: the input says what is posted, when which of them runs, and what happens to the
+ * packets on the way: lost, doubled, kept back, or with other bytes and a right ICRC (a peer that
+ * misbehaves).
  */
 #include <string.h>
 
@@ -13,7 +14,10 @@
 
 struct wire {
 	struct input *in;
-	struct { uint8_t data[4400]; uint32_t len; } kept[QUEUE];
+	struct {
+		uint8_t data[4400];
+		uint32_t len;
+	} kept[QUEUE];
 	unsigned int n;
 };
 
@@ -66,7 +70,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct wire wire[2];
-	struct input in = { data, size };
+	struct input in = {data, size};
 	struct side s[2];
 
 	fuzz_init();

@@ -2,8 +2,9 @@
 /*
  * Raw frames into vrb_engine_rx(), with queue pairs in every state and work outstanding.
  *
- * The input is a list of steps. A frame is taken as it is, or has its ICRC made right, or the headers of a good one
- * are put before it, so that the fuzzer gets past the checks that it would not pass by chance.
+ * The input is a list of steps. A frame is taken as it is, or has its ICRC made right, or the
+ * headers of a good one are put before it, so that the fuzzer gets past the checks that it would
+ * not pass by chance.
  */
 #include <string.h>
 
@@ -12,16 +13,30 @@
 #include "fuzz.h"
 
 static const enum vrb_qp_state states[FUZZ_QPS] = {
-	VRB_QPS_RTS, VRB_QPS_RTS, VRB_QPS_RTR, VRB_QPS_RTS, VRB_QPS_SQD, VRB_QPS_ERR, VRB_QPS_INIT, VRB_QPS_RESET,
+	VRB_QPS_RTS,
+	VRB_QPS_RTS,
+	VRB_QPS_RTR,
+	VRB_QPS_RTS,
+	VRB_QPS_SQD,
+	VRB_QPS_ERR,
+	VRB_QPS_INIT,
+	VRB_QPS_RESET,
 };
 
-/* A frame that is right up to the transport, for one of the queue pairs, with the input's transport. */
+/* A frame that is right up to the transport, for one of the queue pairs, with the input's
+ * transport. */
 static void
 good_headers(struct side *s, struct input *in)
 {
-	struct frame f = { .ttl = 64, .df = true, .sport = 0xc001, .dport = 4791, .pkey = 0xffff,
-		.dmac = { 0x52, 0x54, 0, 0x77, 0, 1 }, .smac = { 0x52, 0x54, 0, 0x77, 0, 2 }, .saddr = { 10, 77, 0, 2 },
-		.daddr = { 10, 77, 0, 1 } };
+	struct frame f = {.ttl = 64,
+		.df = true,
+		.sport = 0xc001,
+		.dport = 4791,
+		.pkey = 0xffff,
+		.dmac = {0x52, 0x54, 0, 0x77, 0, 1},
+		.smac = {0x52, 0x54, 0, 0x77, 0, 2},
+		.saddr = {10, 77, 0, 2},
+		.daddr = {10, 77, 0, 1}};
 	uint8_t buf[4400], kind;
 
 	f.opcode = in_u8(in);
@@ -30,7 +45,10 @@ good_headers(struct side *s, struct input *in)
 	kind = in_u8(in);
 	f.se = kind & 1;
 	f.ackreq = kind & 2;
-	f.rkey = kind & 4 ? s->mr->rkey : kind & 8 ? s->read_only->rkey : kind & 16 ? s->mw->rkey : in_u32(in);
+	f.rkey = kind & 4    ? s->mr->rkey
+		 : kind & 8  ? s->read_only->rkey
+		 : kind & 16 ? s->mw->rkey
+			     : in_u32(in);
 	f.inv = kind & 32 ? s->mw->rkey : in_u32(in);
 	f.va = kind & 64 ? 0x10000 + (in_u32(in) & 0x3fff) : in_u32(in);
 	f.syndrome = in_u8(in);
@@ -63,7 +81,7 @@ raw(struct side *s, struct input *in, bool fix)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = { data, size };
+	struct input in = {data, size};
 	struct side s;
 
 	fuzz_init();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a fuzz target without libFuzzer: over files, or over random inputs of a seed. So the targets are part of the normal
- * tests, with any compiler, and an input that libFuzzer has found can be looked at in a debugger.
+ * Runs a fuzz target without libFuzzer: over files, or over random inputs of a seed. So the targets
+ * are part of the normal tests, with any compiler, and an input that libFuzzer has found can be
+ * looked at in a debugger.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ run_file(const char *path)
 static void
 run_random(uint64_t seed)
 {
-	struct rng r = { .s = mix64(seed) };
+	struct rng r = {.s = mix64(seed)};
 	uint8_t buf[SIZE_MAX_INPUT];
 	size_t n = rng_below(&r, sizeof(buf)) + 1;
 

@@ -33,8 +33,8 @@ check_range(struct ep *ep, const struct op *op, const char *when)
 		return;
 	bad = pattern_check(op->range->p, op->len, op->tag, 0);
 	if (bad >= 0)
-		sim_fail(ep->sim, "end %u, op %u (WRITE of %u bytes): byte %ld is not in place %s", ep->idx, op->idx, op->len,
-			bad, when);
+		sim_fail(ep->sim, "end %u, op %u (WRITE of %u bytes): byte %ld is not in place %s",
+			ep->idx, op->idx, op->len, bad, when);
 }
 
 static void
@@ -44,7 +44,8 @@ finish_write(struct ep *ep, struct op *op)
 
 	check_range(ep, op, "when the WRITE completes");
 	/* A duplicate that comes late and is executed again shows. */
-	if (g->version == op->version && g->readers == 0 && rng_chance(&ep->rng, 500) && !ep_faulty(ep)) {
+	if (g->version == op->version && g->readers == 0 && rng_chance(&ep->rng, 500) &&
+		!ep_faulty(ep)) {
 		g->tag = rng_u64(&ep->rng);
 		g->version++;
 		pattern_fill(g->p, g->len, g->tag, 0);
@@ -58,7 +59,8 @@ finish_read(struct ep *ep, struct op *op)
 	long bad = buf_check(&op->buf, op->len, op->tag, op->range_off);
 
 	if (bad >= 0)
-		sim_fail(ep->sim, "end %u, op %u (READ of %u bytes): byte %ld is wrong", ep->idx, op->idx, op->len, bad);
+		sim_fail(ep->sim, "end %u, op %u (READ of %u bytes): byte %ld is wrong", ep->idx,
+			op->idx, op->len, bad);
 	op->range->readers--;
 	ep->reads--;
 }
@@ -70,8 +72,8 @@ finish_atomic(struct ep *ep, struct op *op)
 
 	memcpy(&old, op->buf.piece[0].p, 8);
 	if (old != op->old)
-		sim_fail(ep->sim, "end %u, op %u (atomic): the old value is %llx instead of %llx", ep->idx, op->idx,
-			(unsigned long long)old, (unsigned long long)op->old);
+		sim_fail(ep->sim, "end %u, op %u (atomic): the old value is %llx instead of %llx",
+			ep->idx, op->idx, (unsigned long long)old, (unsigned long long)op->old);
 	ep->reads--;
 }
 
@@ -114,17 +116,22 @@ send_ok(struct ep *ep, struct op *op, const struct vrb_cqe *cqe)
 	struct sim *s = ep->sim;
 
 	if (ep->send_failed)
-		sim_fail(s, "end %u, op %u succeeded after an earlier one had failed", ep->idx, op->idx);
+		sim_fail(s, "end %u, op %u succeeded after an earlier one had failed", ep->idx,
+			op->idx);
 	else if (op->bad)
-		sim_fail(s, "end %u, op %u succeeded, but was meant to fail (%s)", ep->idx, op->idx, fault_name(ep->fault));
+		sim_fail(s, "end %u, op %u succeeded, but was meant to fail (%s)", ep->idx, op->idx,
+			fault_name(ep->fault));
 	else if (!(op->flags & VRB_SEND_SIGNALED) && !ep->sig_all)
 		sim_fail(s, "end %u, op %u completed though unsignalled", ep->idx, op->idx);
 	else if (cqe->opcode != wc_opcode[op->opcode])
-		sim_fail(s, "end %u, op %u: completion has opcode %u", ep->idx, op->idx, cqe->opcode);
+		sim_fail(s, "end %u, op %u: completion has opcode %u", ep->idx, op->idx,
+			cqe->opcode);
 	else if ((op->opcode == VRB_WR_RDMA_READ || op->ctr != NULL) && cqe->byte_len != op->len)
-		sim_fail(s, "end %u, op %u: completion says %u bytes", ep->idx, op->idx, cqe->byte_len);
+		sim_fail(s, "end %u, op %u: completion says %u bytes", ep->idx, op->idx,
+			cqe->byte_len);
 	else if (cqe->wc_flags & (VRB_WC_WITH_IMM | VRB_WC_WITH_INV))
-		sim_fail(s, "end %u, op %u: completion has flags %x", ep->idx, op->idx, cqe->wc_flags);
+		sim_fail(s, "end %u, op %u: completion has flags %x", ep->idx, op->idx,
+			cqe->wc_flags);
 	else
 		op_finish(ep, op);
 }
@@ -135,13 +142,15 @@ send_error(struct ep *ep, struct op *op, const struct vrb_cqe *cqe)
 	struct sim *s = ep->sim;
 
 	if (ep->send_failed) {
-		if (cqe->status != VRB_WC_WR_FLUSH_ERR && !(op->bad && fault_allows_send(ep, op, cqe->status)))
-			sim_fail(s, "end %u, op %u: status %u behind a failed one", ep->idx, op->idx, cqe->status);
+		if (cqe->status != VRB_WC_WR_FLUSH_ERR &&
+			!(op->bad && fault_allows_send(ep, op, cqe->status)))
+			sim_fail(s, "end %u, op %u: status %u behind a failed one", ep->idx,
+				op->idx, cqe->status);
 		return;
 	}
 	if (!fault_allows_send(ep, op, cqe->status))
-		sim_fail(s, "end %u, op %u (opcode %u): status %u, which has no reason (%s)", ep->idx, op->idx, op->opcode,
-			cqe->status, fault_name(ep->fault));
+		sim_fail(s, "end %u, op %u (opcode %u): status %u, which has no reason (%s)",
+			ep->idx, op->idx, op->opcode, cqe->status, fault_name(ep->fault));
 	ep->send_failed = true;
 	ep->fail_time = s->now;
 	op->status_seen = cqe->status;
@@ -153,7 +162,8 @@ handle_send(struct ep *ep, uint32_t idx, const struct vrb_cqe *cqe)
 	struct sim *s = ep->sim;
 
 	if (ep->gone || idx < ep->completed || idx >= ep->posted) {
-		sim_fail(s, "end %u: completion of op %u, but %u to %u are outstanding%s", ep->idx, idx, ep->completed, ep->posted,
+		sim_fail(s, "end %u: completion of op %u, but %u to %u are outstanding%s", ep->idx,
+			idx, ep->completed, ep->posted,
 			ep->gone ? " of a queue pair that is gone" : "");
 		return;
 	}
@@ -162,7 +172,8 @@ handle_send(struct ep *ep, uint32_t idx, const struct vrb_cqe *cqe)
 
 		/* Passed over: only unsignalled ones that succeeded. */
 		if ((op->flags & VRB_SEND_SIGNALED) || ep->send_failed || op->bad)
-			sim_fail(s, "end %u: op %u completed, but op %u did not", ep->idx, idx, op->idx);
+			sim_fail(s, "end %u: op %u completed, but op %u did not", ep->idx, idx,
+				op->idx);
 		else
 			op_finish(ep, op);
 		ep->completed++;
@@ -207,13 +218,15 @@ check_recv_fields(struct ep *ep, const struct op *op, const struct vrb_cqe *cqe)
 	if (cqe->opcode != (write ? VRB_WC_RECV_RDMA_WITH_IMM : VRB_WC_RECV))
 		sim_fail(s, "end %u: receive completion has opcode %u", ep->idx, cqe->opcode);
 	else if (cqe->byte_len != op->len)
-		sim_fail(s, "end %u: received %u bytes instead of %u", ep->idx, cqe->byte_len, op->len);
+		sim_fail(s, "end %u: received %u bytes instead of %u", ep->idx, cqe->byte_len,
+			op->len);
 	else if ((cqe->wc_flags & (VRB_WC_WITH_IMM | VRB_WC_WITH_INV)) != want_flags)
 		sim_fail(s, "end %u: receive completion has flags %x", ep->idx, cqe->wc_flags);
 	else if (want_flags == VRB_WC_WITH_IMM && cqe->imm != op->imm)
 		sim_fail(s, "end %u: immediate data %x instead of %x", ep->idx, cqe->imm, op->imm);
 	else if (want_flags == VRB_WC_WITH_INV && cqe->imm != op->win->rkey)
-		sim_fail(s, "end %u: invalidated key %x instead of %x", ep->idx, cqe->imm, op->win->rkey);
+		sim_fail(s, "end %u: invalidated key %x instead of %x", ep->idx, cqe->imm,
+			op->win->rkey);
 }
 
 static void
@@ -224,10 +237,12 @@ check_recv_data(struct ep *ep, const struct op *op, const struct buf *b)
 	long bad = buf_check(b, len, op->tag, 0);
 
 	if (bad >= 0)
-		sim_fail(ep->sim, "end %u: byte %ld of a received message (op %u, %u bytes) is wrong", ep->idx, bad, op->idx,
-			op->len);
+		sim_fail(ep->sim,
+			"end %u: byte %ld of a received message (op %u, %u bytes) is wrong",
+			ep->idx, bad, op->idx, op->len);
 	else if (!buf_rest_untouched(b, len))
-		sim_fail(ep->sim, "end %u: a receive buffer was written behind the message", ep->idx);
+		sim_fail(ep->sim, "end %u: a receive buffer was written behind the message",
+			ep->idx);
 	if (write)
 		check_range(ep->peer, op, "when its receive completes");
 }
@@ -263,10 +278,12 @@ recv_error(struct ep *ep, struct recvq *q, uint32_t idx, const struct vrb_cqe *c
 {
 	struct sim *s = ep->sim;
 
-	if (ep->recv_failed ? cqe->status != VRB_WC_WR_FLUSH_ERR : !fault_allows_recv(ep, cqe->status))
-		sim_fail(s, "end %u: a receive ends with status %u, which has no reason (%s)", ep->idx, cqe->status,
-			fault_name(ep->fault));
-	/* An SRQ's receives stay there; only one that a message had begun to fill can be flushed. */
+	if (ep->recv_failed ? cqe->status != VRB_WC_WR_FLUSH_ERR
+			    : !fault_allows_recv(ep, cqe->status))
+		sim_fail(s, "end %u: a receive ends with status %u, which has no reason (%s)",
+			ep->idx, cqe->status, fault_name(ep->fault));
+	/* An SRQ's receives stay there; only one that a message had begun to fill can be flushed.
+	 */
 	if (q != &ep->rq && ep->recv_failed)
 		sim_fail(s, "end %u: more than one receive of an SRQ was flushed", ep->idx);
 	ep->recv_failed = true;
@@ -284,7 +301,8 @@ ep_of(struct sim *s, const struct simcq *c, const struct vrb_cqe *cqe)
 }
 
 static void
-handle_recv(struct sim *s, const struct simcq *c, struct recvq *q, bool shared, uint32_t idx, const struct vrb_cqe *cqe)
+handle_recv(struct sim *s, const struct simcq *c, struct recvq *q, bool shared, uint32_t idx,
+	const struct vrb_cqe *cqe)
 {
 	struct ep *ep = ep_of(s, c, cqe);
 
@@ -293,7 +311,8 @@ handle_recv(struct sim *s, const struct simcq *c, struct recvq *q, bool shared, 
 		return;
 	}
 	if (idx >= q->posted || q->recv[idx].done || (!shared && idx != q->completed) || ep->gone) {
-		sim_fail(s, "end %u: receive %u completed, but %u to %u are outstanding%s", ep->idx, idx, q->completed, q->posted,
+		sim_fail(s, "end %u: receive %u completed, but %u to %u are outstanding%s", ep->idx,
+			idx, q->completed, q->posted,
 			ep->gone ? " of a queue pair that is gone" : "");
 		return;
 	}
@@ -316,20 +335,26 @@ handle(struct sim *s, struct simcq *c, const struct vrb_cqe *cqe)
 	unsigned int who = (unsigned int)(id >> 32), n = who & 0xff;
 	uint32_t idx = (uint32_t)id;
 
-	sim_trace(s, "host %u: completion, status %u opcode %u len %u flags %x of %s %u, work %u", c->host->idx, cqe->status,
-		cqe->opcode, cqe->byte_len, cqe->wc_flags, who < ID_RECV ? "end" : who < ID_SRQ ? "receives of" : "SRQ", n, idx);
+	sim_trace(s, "host %u: completion, status %u opcode %u len %u flags %x of %s %u, work %u",
+		c->host->idx, cqe->status, cqe->opcode, cqe->byte_len, cqe->wc_flags,
+		who < ID_RECV  ? "end"
+		: who < ID_SRQ ? "receives of"
+			       : "SRQ",
+		n, idx);
 	s->progress = s->now;
 	if (cqe->timestamp > s->now)
 		sim_fail(s, "a completion comes from the future");
-	if ((who & ~0xffu) == ID_SEND && n < s->n_eps && s->ep[n].scq == c && s->ep[n].qpn == cqe->qp_num &&
-		cqe->qp_user == &s->ep[n])
+	if ((who & ~0xffu) == ID_SEND && n < s->n_eps && s->ep[n].scq == c &&
+		s->ep[n].qpn == cqe->qp_num && cqe->qp_user == &s->ep[n])
 		handle_send(&s->ep[n], idx, cqe);
 	else if ((who & ~0xffu) == ID_RECV && n < s->n_eps && cqe->qp_user == &s->ep[n])
 		handle_recv(s, c, &s->ep[n].rq, false, idx, cqe);
 	else if ((who & ~0xffu) == ID_SRQ && n < s->n_srqs)
 		handle_recv(s, c, &s->srq[n].q, true, idx, cqe);
 	else
-		sim_fail(s, "a completion that belongs to nothing: wr_id %llx (salt %llx), queue pair %x",
+		sim_fail(s,
+			"a completion that belongs to nothing: wr_id %llx (salt %llx), queue pair "
+			"%x",
 			(unsigned long long)cqe->wr_id, (unsigned long long)s->salt, cqe->qp_num);
 }
 

@@ -43,7 +43,8 @@ cq_choose(struct sim *s, struct host *h)
 {
 	/* A third of them is shared. */
 	for (unsigned int i = 0; i < s->n_cqs; i++)
-		if (s->cq[i].host == h && s->cq[i].mode != CQ_EVENT_SOLICITED && rng_chance(&s->rng, 200))
+		if (s->cq[i].host == h && s->cq[i].mode != CQ_EVENT_SOLICITED &&
+			rng_chance(&s->rng, 200))
 			return &s->cq[i];
 	return cq_new(s, h);
 }
@@ -73,10 +74,13 @@ ep_choose(struct sim *s, struct ep *ep, struct host *h, enum vrb_mtu mtu)
 	ep->idx = (unsigned int)(ep - s->ep);
 	ep->rng = rng_fork(r);
 	ep->mtu = mtu_bytes(mtu);
-	ep->max_sge = (uint32_t)(rng_chance(r, 300) ? 1 : rng_range(r, 1, rng_chance(r, 100) ? VRB_MAX_SGE : 5));
+	ep->max_sge = (uint32_t)(rng_chance(r, 300)
+					 ? 1
+					 : rng_range(r, 1, rng_chance(r, 100) ? VRB_MAX_SGE : 5));
 	ep->max_recv_sge = (uint32_t)(rng_chance(r, 300) ? 1 : rng_range(r, 1, 6));
 	ep->max_inline = (uint32_t)(rng_chance(r, 500) ? 0 : rng_below(r, 300));
 	ep->sig_all = rng_chance(r, 150);
+	ep->drains = rng_chance(r, 150);
 	ep->gap = rng_chance(r, 300) ? 200 : rng_range(r, 200, US(60));
 	ep->next = s->now + rng_below(r, ep->gap);
 	ep->max_send = (uint32_t)rng_range(r, 0, s->big ? 300000 : 4 * ep->mtu);
@@ -85,7 +89,8 @@ ep_choose(struct sim *s, struct ep *ep, struct host *h, enum vrb_mtu mtu)
 	ep->last_progress = s->now;
 	a->path_mtu = mtu;
 	/* Often just before it wraps. */
-	a->sq_psn = (uint32_t)(rng_chance(r, 500) ? 0xffffff - rng_below(r, 64) : rng_below(r, 1 << 24));
+	a->sq_psn = (uint32_t)(rng_chance(r, 500) ? 0xffffff - rng_below(r, 64)
+						  : rng_below(r, 1 << 24));
 	a->access = VRB_ACCESS_REMOTE;
 	a->max_rd_atomic = (uint8_t)rng_range(r, 1, rng_chance(r, 300) ? 128 : 4);
 	a->min_rnr_timer = (uint8_t)(rng_chance(r, 100) ? rng_below(r, 32) : rng_range(r, 1, 14));
@@ -102,14 +107,16 @@ static void
 ep_pair(struct sim *s, struct ep *a, struct ep *b)
 {
 	uint8_t gid = (uint8_t)(rng_chance(&s->rng, 300) ? 1 : 0);
-	struct ep *ends[2] = { a, b };
+	struct ep *ends[2] = {a, b};
 
 	a->peer = b;
 	b->peer = a;
 	a->attr.rq_psn = b->attr.sq_psn;
 	b->attr.rq_psn = a->attr.sq_psn;
-	a->attr.max_dest_rd_atomic = (uint8_t)(rng_chance(&s->rng, 500) ? b->attr.max_rd_atomic : 128);
-	b->attr.max_dest_rd_atomic = (uint8_t)(rng_chance(&s->rng, 500) ? a->attr.max_rd_atomic : 128);
+	a->attr.max_dest_rd_atomic =
+		(uint8_t)(rng_chance(&s->rng, 500) ? b->attr.max_rd_atomic : 128);
+	b->attr.max_dest_rd_atomic =
+		(uint8_t)(rng_chance(&s->rng, 500) ? a->attr.max_rd_atomic : 128);
 	if (a->host == b->host)
 		a->host->loopback = true;
 	for (unsigned int i = 0; i < 2; i++) {
@@ -117,12 +124,15 @@ ep_pair(struct sim *s, struct ep *a, struct ep *b)
 		unsigned int to = ends[i]->peer->host->idx + 1;
 
 		av->sgid_index = gid;
-		memcpy(av->dmac, (uint8_t[]){ 2, 0, 0, 0, 0, to }, 6);
+		memcpy(av->dmac, (uint8_t[]){2, 0, 0, 0, 0, to}, 6);
 		memset(av->dgid.raw, 0, 16);
 		if (gid == 0)
-			memcpy(av->dgid.raw + 10, (uint8_t[]){ 0xff, 0xff, 10, 0, 0, to }, 6);
+			memcpy(av->dgid.raw + 10, (uint8_t[]){0xff, 0xff, 10, 0, 0, to}, 6);
 		else
-			memcpy(av->dgid.raw, (uint8_t[]){ 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, to }, 16);
+			memcpy(av->dgid.raw,
+				(uint8_t[]){0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0,
+					to},
+				16);
 	}
 }
 
@@ -131,8 +141,9 @@ static void
 ep_queues(struct sim *s, struct ep *ep)
 {
 	ep->scq = cq_choose(s, ep->host);
-	ep->srq = rng_chance(&s->rng, 250) && ep->fault != FAULT_RECV_LKEY && ep->fault != FAULT_RNR ?
-		srq_choose(s, ep->host) : NULL;
+	ep->srq = rng_chance(&s->rng, 250) && ep->fault != FAULT_RECV_LKEY && ep->fault != FAULT_RNR
+			  ? srq_choose(s, ep->host)
+			  : NULL;
 	if (ep->srq != NULL && ep->srq->q.cq != NULL) {
 		ep->rcq = ep->srq->q.cq;
 	} else {
@@ -209,9 +220,11 @@ ep_memory(struct sim *s, struct ep *ep)
 	arena_init(s, &ep->local, s->big ? 48 << 20 : 4 << 20);
 	arena_init(s, &ep->target, s->big ? 32 << 20 : 2 << 20);
 	arena_init(s, &ep->naked, 64 << 10);
-	rc = arena_register(s, &ep->local, h, h->pd, VRB_ACCESS_LOCAL_WRITE, rng_chance(&s->rng, 500) ? 2 : 1);
+	rc = arena_register(
+		s, &ep->local, h, h->pd, VRB_ACCESS_LOCAL_WRITE, rng_chance(&s->rng, 500) ? 2 : 1);
 	if (rc == 0)
-		rc = arena_register(s, &ep->target, h, h->pd, ALL_REMOTE | VRB_ACCESS_MW_BIND, rng_chance(&s->rng, 500) ? 2 : 1);
+		rc = arena_register(s, &ep->target, h, h->pd, ALL_REMOTE | VRB_ACCESS_MW_BIND,
+			rng_chance(&s->rng, 500) ? 2 : 1);
 	if (rc == 0)
 		rc = arena_register(s, &ep->naked, h, h->pd, VRB_ACCESS_LOCAL_WRITE, 1);
 	return rc;
@@ -252,14 +265,16 @@ ep_remote(struct ep *ep)
 		mem_forget(c->p, 8);
 	}
 	arena_take(&peer->naked, &ep->rng, 1024, 1);
-	peer->n_win = (unsigned int)rng_range(&ep->rng, peer->fault == FAULT_BIND ? 1 : 0, SIM_WINDOWS);
+	peer->n_win =
+		(unsigned int)rng_range(&ep->rng, peer->fault == FAULT_BIND ? 1 : 0, SIM_WINDOWS);
 	for (unsigned int i = 0; i < peer->n_win; i++) {
 		struct window *w = &peer->win[i];
 		int rc = vrb_mw_alloc(peer->host->e, peer->host->pd, 2, &w->mw);
 
 		if (rc < 0)
 			return rc;
-		w->range = range_new(ep, (uint32_t)rng_range(&ep->rng, 1, RTE_MIN(ep->max_len, 8192u)));
+		w->range = range_new(
+			ep, (uint32_t)rng_range(&ep->rng, 1, RTE_MIN(ep->max_len, 8192u)));
 		if (w->range == NULL)
 			return -ENOMEM;
 		w->range->win = w;
@@ -273,11 +288,18 @@ static int
 ep_create(struct sim *s, struct ep *ep)
 {
 	struct vrb_qp_init init = {
-		.type = VRB_QPT_RC, .pd = ep->host->pd, .send_cq = ep->scq->cq, .recv_cq = ep->rcq->cq,
-		.srq = ep->srq != NULL ? ep->srq->srq : NULL, .max_send_wr = some_depth(&s->rng),
-		.max_recv_wr = ep->srq != NULL ? 0 : some_depth(&s->rng), .max_send_sge = ep->max_sge,
-		.max_recv_sge = ep->srq != NULL ? 0 : ep->max_recv_sge, .max_inline = ep->max_inline,
-		.sig_all = ep->sig_all, .user = ep,
+		.type = VRB_QPT_RC,
+		.pd = ep->host->pd,
+		.send_cq = ep->scq->cq,
+		.recv_cq = ep->rcq->cq,
+		.srq = ep->srq != NULL ? ep->srq->srq : NULL,
+		.max_send_wr = some_depth(&s->rng),
+		.max_recv_wr = ep->srq != NULL ? 0 : some_depth(&s->rng),
+		.max_send_sge = ep->max_sge,
+		.max_recv_sge = ep->srq != NULL ? 0 : ep->max_recv_sge,
+		.max_inline = ep->max_inline,
+		.sig_all = ep->sig_all,
+		.user = ep,
 	};
 	int rc = vrb_qp_create(ep->host->e, &init, &ep->qp);
 
@@ -290,7 +312,8 @@ ep_create(struct sim *s, struct ep *ep)
 	ep->ops = mem_model(ep->n_ops * sizeof(*ep->ops));
 	if (ep->srq == NULL) {
 		ep->rq.ep = ep;
-		recvq_init(s, &ep->rq, vrb_qp_rq(ep->qp), &ep->local, ep->rcq, ID_RECV | ep->idx, ep->peer->n_ops + 64);
+		recvq_init(s, &ep->rq, vrb_qp_rq(ep->qp), &ep->local, ep->rcq, ID_RECV | ep->idx,
+			ep->peer->n_ops + 64);
 	}
 	return 0;
 }
@@ -304,23 +327,28 @@ ep_connect(struct ep *ep)
 
 	a.dest_qpn = ep->peer->qpn;
 	a.state = VRB_QPS_INIT;
-	rc = vrb_qp_modify(ep->qp, &a, VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS, now);
+	rc = vrb_qp_modify(ep->qp, &a,
+		VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS, now);
 	if (rc < 0)
 		return rc;
 	a.state = VRB_QPS_RTR;
-	rc = vrb_qp_modify(ep->qp, &a, VRB_QP_STATE | VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN |
-		VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER, now);
+	rc = vrb_qp_modify(ep->qp, &a,
+		VRB_QP_STATE | VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN |
+			VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER,
+		now);
 	if (rc < 0)
 		return rc;
 	a.state = VRB_QPS_RTS;
-	return vrb_qp_modify(ep->qp, &a, VRB_QP_STATE | VRB_QP_SQ_PSN | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT |
-		VRB_QP_RNR_RETRY | VRB_QP_MAX_QP_RD_ATOMIC, now);
+	return vrb_qp_modify(ep->qp, &a,
+		VRB_QP_STATE | VRB_QP_SQ_PSN | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT |
+			VRB_QP_RNR_RETRY | VRB_QP_MAX_QP_RD_ATOMIC,
+		now);
 }
 
 int
 ep_to_error(struct ep *ep)
 {
-	struct vrb_qp_attr a = { .state = VRB_QPS_ERR };
+	struct vrb_qp_attr a = {.state = VRB_QPS_ERR};
 
 	return vrb_qp_modify(ep->qp, &a, VRB_QP_STATE, ep->sim->now);
 }
@@ -347,7 +375,8 @@ connections_choose(struct sim *s)
 
 	while (n-- > 0) {
 		struct host *a = &s->host[rng_below(&s->rng, s->n_hosts)];
-		struct host *b = rng_chance(&s->rng, 150) ? a : &s->host[rng_below(&s->rng, s->n_hosts)];
+		struct host *b =
+			rng_chance(&s->rng, 150) ? a : &s->host[rng_below(&s->rng, s->n_hosts)];
 		enum vrb_mtu mtu = (enum vrb_mtu)rng_range(&s->rng, VRB_MTU_256, VRB_MTU_4096);
 		struct ep *x = &s->ep[s->n_eps++];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Things that go wrong on purpose, and what may come of them: which work request ends with which status, at which end.
+ * Things that go wrong on purpose, and what may come of them: which work request ends with which
+ * status, at which end.
  */
 #include <string.h>
 
@@ -12,33 +13,41 @@
 
 static const struct {
 	const char *name;
-	uint8_t opcode;             /* of the work request that fails; it may be changed by fault_spoil() */
-	uint8_t status;             /* at the end that posted it */
-	uint8_t recv_status;        /* at the other end's receive queue */
-	bool local;                 /* the other end notices nothing */
+	uint8_t opcode; /* of the work request that fails; it may be changed by fault_spoil() */
+	uint8_t status; /* at the end that posted it */
+	uint8_t recv_status; /* at the other end's receive queue */
+	bool local; /* the other end notices nothing */
 } faults[FAULTS] = {
-	[FAULT_NONE] = { .name = "nothing goes wrong here" },
-	[FAULT_RKEY] = { "unknown R_Key", VRB_WR_RDMA_WRITE, VRB_WC_REM_ACCESS_ERR, VRB_WC_WR_FLUSH_ERR, false },
-	[FAULT_RANGE] = { "beyond the region", VRB_WR_RDMA_READ, VRB_WC_REM_ACCESS_ERR, VRB_WC_WR_FLUSH_ERR, false },
-	[FAULT_RIGHTS] = { "right missing in the region", VRB_WR_RDMA_WRITE, VRB_WC_REM_ACCESS_ERR, VRB_WC_WR_FLUSH_ERR,
-		false },
-	[FAULT_QP_RIGHTS] = { "right missing in the queue pair", VRB_WR_RDMA_READ, VRB_WC_REM_INV_REQ_ERR,
-		VRB_WC_WR_FLUSH_ERR, false },
-	[FAULT_MISALIGNED] = { "misaligned atomic", VRB_WR_ATOMIC_FETCH_AND_ADD, VRB_WC_REM_INV_REQ_ERR,
-		VRB_WC_WR_FLUSH_ERR, false },
-	[FAULT_LONG_SEND] = { "SEND longer than the receive", VRB_WR_SEND, VRB_WC_REM_INV_REQ_ERR, VRB_WC_LOC_LEN_ERR,
-		false },
-	[FAULT_RECV_LKEY] = { "wrong L_Key in a receive", VRB_WR_SEND, VRB_WC_REM_OP_ERR, VRB_WC_LOC_PROT_ERR, false },
-	[FAULT_SEND_LKEY] = { "wrong L_Key in a SEND", VRB_WR_SEND, VRB_WC_LOC_PROT_ERR, VRB_WC_WR_FLUSH_ERR, true },
-	[FAULT_READ_LKEY] = { "wrong L_Key in a READ", VRB_WR_RDMA_READ, VRB_WC_LOC_PROT_ERR, VRB_WC_WR_FLUSH_ERR, true },
-	[FAULT_STALE_WINDOW] = { "closed window", VRB_WR_RDMA_WRITE, VRB_WC_REM_ACCESS_ERR, VRB_WC_WR_FLUSH_ERR, false },
-	[FAULT_BAD_INVALIDATE] = { "invalidate of a region", VRB_WR_SEND, VRB_WC_REM_ACCESS_ERR, VRB_WC_MW_BIND_ERR, false },
-	[FAULT_BIND] = { "bind that is not allowed", VRB_WR_SEND, VRB_WC_MW_BIND_ERR, VRB_WC_WR_FLUSH_ERR, true },
-	[FAULT_MODIFY_ERR] = { .name = "moved to ERR" },
-	[FAULT_RESET] = { .name = "moved to RESET" },
-	[FAULT_DESTROY] = { .name = "destroyed" },
-	[FAULT_BLACKOUT] = { .name = "dead wire" },
-	[FAULT_RNR] = { .name = "receives never posted" },
+	[FAULT_NONE] = {.name = "nothing goes wrong here"},
+	[FAULT_RKEY] = {"unknown R_Key", VRB_WR_RDMA_WRITE, VRB_WC_REM_ACCESS_ERR,
+		VRB_WC_WR_FLUSH_ERR, false},
+	[FAULT_RANGE] = {"beyond the region", VRB_WR_RDMA_READ, VRB_WC_REM_ACCESS_ERR,
+		VRB_WC_WR_FLUSH_ERR, false},
+	[FAULT_RIGHTS] = {"right missing in the region", VRB_WR_RDMA_WRITE, VRB_WC_REM_ACCESS_ERR,
+		VRB_WC_WR_FLUSH_ERR, false},
+	[FAULT_QP_RIGHTS] = {"right missing in the queue pair", VRB_WR_RDMA_READ,
+		VRB_WC_REM_INV_REQ_ERR, VRB_WC_WR_FLUSH_ERR, false},
+	[FAULT_MISALIGNED] = {"misaligned atomic", VRB_WR_ATOMIC_FETCH_AND_ADD,
+		VRB_WC_REM_INV_REQ_ERR, VRB_WC_WR_FLUSH_ERR, false},
+	[FAULT_LONG_SEND] = {"SEND longer than the receive", VRB_WR_SEND, VRB_WC_REM_INV_REQ_ERR,
+		VRB_WC_LOC_LEN_ERR, false},
+	[FAULT_RECV_LKEY] = {"wrong L_Key in a receive", VRB_WR_SEND, VRB_WC_REM_OP_ERR,
+		VRB_WC_LOC_PROT_ERR, false},
+	[FAULT_SEND_LKEY] = {"wrong L_Key in a SEND", VRB_WR_SEND, VRB_WC_LOC_PROT_ERR,
+		VRB_WC_WR_FLUSH_ERR, true},
+	[FAULT_READ_LKEY] = {"wrong L_Key in a READ", VRB_WR_RDMA_READ, VRB_WC_LOC_PROT_ERR,
+		VRB_WC_WR_FLUSH_ERR, true},
+	[FAULT_STALE_WINDOW] = {"closed window", VRB_WR_RDMA_WRITE, VRB_WC_REM_ACCESS_ERR,
+		VRB_WC_WR_FLUSH_ERR, false},
+	[FAULT_BAD_INVALIDATE] = {"invalidate of a region", VRB_WR_SEND, VRB_WC_REM_ACCESS_ERR,
+		VRB_WC_MW_BIND_ERR, false},
+	[FAULT_BIND] = {"bind that is not allowed", VRB_WR_SEND, VRB_WC_MW_BIND_ERR,
+		VRB_WC_WR_FLUSH_ERR, true},
+	[FAULT_MODIFY_ERR] = {.name = "moved to ERR"},
+	[FAULT_RESET] = {.name = "moved to RESET"},
+	[FAULT_DESTROY] = {.name = "destroyed"},
+	[FAULT_BLACKOUT] = {.name = "dead wire"},
+	[FAULT_RNR] = {.name = "receives never posted"},
 };
 
 const char *
@@ -52,7 +61,8 @@ choose_op_fault(struct sim *s, struct ep *a, struct ep *b)
 {
 	a->fault_at = (uint32_t)rng_below(&s->rng, a->n_ops);
 	if (a->fault == FAULT_QP_RIGHTS) {
-		static const uint32_t rights[] = { VRB_ACCESS_REMOTE_READ, VRB_ACCESS_REMOTE_WRITE, VRB_ACCESS_REMOTE_ATOMIC };
+		static const uint32_t rights[] = {
+			VRB_ACCESS_REMOTE_READ, VRB_ACCESS_REMOTE_WRITE, VRB_ACCESS_REMOTE_ATOMIC};
 
 		a->avoid = rights[rng_below(&s->rng, RTE_DIM(rights))];
 		b->attr.access &= ~a->avoid;
@@ -192,7 +202,8 @@ fault_spoil(struct ep *ep, struct op *op, struct vrb_send_wqe *w)
 	}
 }
 
-/* Everything that has completed is taken first, so that whatever comes later is known to come too late. */
+/* Everything that has completed is taken first, so that whatever comes later is known to come too
+ * late. */
 static void
 drain(struct ep *ep)
 {
@@ -207,11 +218,12 @@ drain(struct ep *ep)
 void
 fault_strike(struct ep *ep)
 {
-	struct vrb_qp_attr a = { .state = VRB_QPS_RESET };
+	struct vrb_qp_attr a = {.state = VRB_QPS_RESET};
 	int rc = 0;
 
-	if (!ep->culprit || ep->struck || ep->fault < FAULT_OPS_END || ep->fault >= FAULT_BLACKOUT ||
-		ep->posted < ep->fault_at || !rng_chance(&ep->rng, 100))
+	if (!ep->culprit || ep->struck || ep->fault < FAULT_OPS_END ||
+		ep->fault >= FAULT_BLACKOUT || ep->posted < ep->fault_at ||
+		!rng_chance(&ep->rng, 100))
 		return;
 	ep->struck = true;
 	sim_trace(ep->sim, "end %u: %s", ep->idx, fault_name(ep->fault));
@@ -230,7 +242,8 @@ fault_strike(struct ep *ep)
 	}
 	ep->host->next = ep->sim->now;
 	if (rc < 0)
-		sim_fail(ep->sim, "end %u cannot be %s: %s", ep->idx, fault_name(ep->fault), strerror(-rc));
+		sim_fail(ep->sim, "end %u cannot be %s: %s", ep->idx, fault_name(ep->fault),
+			strerror(-rc));
 }
 
 /* Whether answers can be lost, so that an error shows as silence. */
@@ -246,17 +259,20 @@ allows_op_fault(const struct ep *ep, const struct op *op, uint32_t status)
 	bool local = faults[ep->fault].local;
 
 	if (!ep->culprit) {
-		/* The other end's queue pair fails with the request, or waits in vain for answers of one that failed. */
+		/* The other end's queue pair fails with the request, or waits in vain for answers
+		 * of one that failed. */
 		return local ? status == VRB_WC_RETRY_EXC_ERR : status == VRB_WC_WR_FLUSH_ERR;
 	}
 	if (op->bad)
-		return status == op->status || (status == VRB_WC_RETRY_EXC_ERR && !local && lossy(ep->sim));
+		return status == op->status ||
+		       (status == VRB_WC_RETRY_EXC_ERR && !local && lossy(ep->sim));
 	/*
-	 * The answer to an earlier READ or atomic is lost, and then the NAK comes: the other end's queue pair has failed, so
-	 * that answer will never come, nor can what was posted behind it complete before it.
+	 * The answer to an earlier READ or atomic is lost, and then the NAK comes: the other end's
+	 * queue pair has failed, so that answer will never come, nor can what was posted behind it
+	 * complete before it.
 	 */
 	return ep->struck && !local && lossy(ep->sim) &&
-		(status == VRB_WC_RETRY_EXC_ERR || status == VRB_WC_WR_FLUSH_ERR);
+	       (status == VRB_WC_RETRY_EXC_ERR || status == VRB_WC_WR_FLUSH_ERR);
 }
 
 bool
@@ -266,7 +282,8 @@ fault_allows_send(const struct ep *ep, const struct op *op, uint32_t status)
 	case FAULT_NONE:
 		return false;
 	case FAULT_MODIFY_ERR:
-		return ep->culprit ? ep->struck && status == VRB_WC_WR_FLUSH_ERR : status == VRB_WC_RETRY_EXC_ERR;
+		return ep->culprit ? ep->struck && status == VRB_WC_WR_FLUSH_ERR
+				   : status == VRB_WC_RETRY_EXC_ERR;
 	case FAULT_RESET:
 	case FAULT_DESTROY:
 		return !ep->culprit && status == VRB_WC_RETRY_EXC_ERR;
@@ -289,7 +306,7 @@ fault_allows_recv(const struct ep *ep, uint32_t status)
 	if (status == VRB_WC_WR_FLUSH_ERR)
 		return ep->send_failed || vrb_qp_state(ep->qp) == VRB_QPS_ERR;
 	return !ep->culprit && ep->fault < FAULT_OPS_END && ep->fault != FAULT_NONE &&
-		status == faults[ep->fault].recv_status;
+	       status == faults[ep->fault].recv_status;
 }
 
 /* A dead wire: no sooner and not much later than timeout and retry count say (IBTA 9.7.6.1.3). */
@@ -304,32 +321,40 @@ verify_blackout(struct ep *ep)
 	since = RTE_MAX(since, ep->last_post);
 	if (ep->fail_time < s->wire.dead_since + ep->attr.retry_cnt * t)
 		sim_fail(s, "end %u gave up after %llu us of %u retries of %llu us each", ep->idx,
-			(unsigned long long)(ep->fail_time - s->wire.dead_since) / 1000, ep->attr.retry_cnt,
-			(unsigned long long)t / 1000);
-	/* The wire may have died while an RNR NAK's time was running: up to 655.36 ms (IBTA table 46). */
+			(unsigned long long)(ep->fail_time - s->wire.dead_since) / 1000,
+			ep->attr.retry_cnt, (unsigned long long)t / 1000);
+	/* The wire may have died while an RNR NAK's time was running: up to 655.36 ms (IBTA table
+	 * 46). */
 	if (ep->fail_time > since + (ep->attr.retry_cnt + 1) * 2 * t + MS(656) + MS(20))
-		sim_fail(s, "end %u gave up only after %llu us of %u retries of %llu us each", ep->idx,
-			(unsigned long long)(ep->fail_time - since) / 1000, ep->attr.retry_cnt, (unsigned long long)t / 1000);
+		sim_fail(s, "end %u gave up only after %llu us of %u retries of %llu us each",
+			ep->idx, (unsigned long long)(ep->fail_time - since) / 1000,
+			ep->attr.retry_cnt, (unsigned long long)t / 1000);
 }
 
 void
 fault_verify(struct ep *ep)
 {
 	struct sim *s = ep->sim;
-	const struct op *bad = ep->culprit && ep->fault < FAULT_OPS_END && ep->struck ? ep->ops : NULL;
+	const struct op *bad =
+		ep->culprit && ep->fault < FAULT_OPS_END && ep->struck ? ep->ops : NULL;
 
 	for (; bad != NULL && !bad->bad; bad++)
 		;
 	if (bad != NULL && !ep->send_failed)
-		sim_fail(s, "end %u, op %u was meant to fail and did not (%s)", ep->idx, bad->idx, fault_name(ep->fault));
+		sim_fail(s, "end %u, op %u was meant to fail and did not (%s)", ep->idx, bad->idx,
+			fault_name(ep->fault));
 	if (ep->fault == FAULT_BLACKOUT)
 		verify_blackout(ep);
-	if (ep->fault == FAULT_RNR && ep->culprit && !ep->send_failed && ep->messages > ep->peer->rq.stop_at)
-		sim_fail(s, "end %u sent %u messages to %u receives", ep->idx, ep->messages, ep->peer->rq.stop_at);
+	if (ep->fault == FAULT_RNR && ep->culprit && !ep->send_failed &&
+		ep->messages > ep->peer->rq.stop_at)
+		sim_fail(s, "end %u sent %u messages to %u receives", ep->idx, ep->messages,
+			ep->peer->rq.stop_at);
 	/* What was reported as arrived did arrive, whatever went wrong afterwards. */
 	if (ep->peer->gone)
 		return;
 	for (uint32_t i = 0; i < ep->n_ops; i++)
 		if (ep->ops[i].done && ep->ops[i].recv && i >= ep->peer->rx_next)
-			sim_fail(s, "end %u, op %u completed, but the other end received only up to %u", ep->idx, i, ep->peer->rx_next);
+			sim_fail(s,
+				"end %u, op %u completed, but the other end received only up to %u",
+				ep->idx, i, ep->peer->rx_next);
 }

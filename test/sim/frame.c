@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCEv2 frames taken apart and put together (see frame.h). Written from the text of the InfiniBand Architecture
- * Specification (chapter 9 and annex A17), plainly and slowly.
+ * RoCEv2 frames taken apart and put together (see frame.h). Written from the text of the InfiniBand
+ * Architecture Specification (chapter 9 and annex A17), plainly and slowly.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,30 +17,30 @@ static const struct {
 	const char *name;
 	int has;
 } ops[] = {
-	[OP_SEND_FIRST] = { "SEND First", HAS_PAYLOAD },
-	[OP_SEND_MIDDLE] = { "SEND Middle", HAS_PAYLOAD },
-	[OP_SEND_LAST] = { "SEND Last", HAS_PAYLOAD },
-	[OP_SEND_LAST_IMM] = { "SEND Last Imm", HAS_PAYLOAD | HAS_IMM },
-	[OP_SEND_ONLY] = { "SEND Only", HAS_PAYLOAD },
-	[OP_SEND_ONLY_IMM] = { "SEND Only Imm", HAS_PAYLOAD | HAS_IMM },
-	[OP_WRITE_FIRST] = { "WRITE First", HAS_PAYLOAD | HAS_RETH },
-	[OP_WRITE_MIDDLE] = { "WRITE Middle", HAS_PAYLOAD },
-	[OP_WRITE_LAST] = { "WRITE Last", HAS_PAYLOAD },
-	[OP_WRITE_LAST_IMM] = { "WRITE Last Imm", HAS_PAYLOAD | HAS_IMM },
-	[OP_WRITE_ONLY] = { "WRITE Only", HAS_PAYLOAD | HAS_RETH },
-	[OP_WRITE_ONLY_IMM] = { "WRITE Only Imm", HAS_PAYLOAD | HAS_RETH | HAS_IMM },
-	[OP_READ_REQ] = { "READ Req", HAS_RETH },
-	[OP_RESP_FIRST] = { "READ Resp First", HAS_PAYLOAD | HAS_AETH },
-	[OP_RESP_MIDDLE] = { "READ Resp Middle", HAS_PAYLOAD },
-	[OP_RESP_LAST] = { "READ Resp Last", HAS_PAYLOAD | HAS_AETH },
-	[OP_RESP_ONLY] = { "READ Resp Only", HAS_PAYLOAD | HAS_AETH },
-	[OP_ACK] = { "ACK", HAS_AETH },
-	[OP_ATOMIC_ACK] = { "ATOMIC ACK", HAS_AETH | HAS_ORIG },
-	[OP_CAS] = { "CAS", HAS_ATOMIC },
-	[OP_FADD] = { "FADD", HAS_ATOMIC },
-	[OP_RESERVED] = { NULL, -1 },
-	[OP_SEND_LAST_INV] = { "SEND Last Inv", HAS_PAYLOAD | HAS_INV },
-	[OP_SEND_ONLY_INV] = { "SEND Only Inv", HAS_PAYLOAD | HAS_INV },
+	[OP_SEND_FIRST] = {"SEND First", HAS_PAYLOAD},
+	[OP_SEND_MIDDLE] = {"SEND Middle", HAS_PAYLOAD},
+	[OP_SEND_LAST] = {"SEND Last", HAS_PAYLOAD},
+	[OP_SEND_LAST_IMM] = {"SEND Last Imm", HAS_PAYLOAD | HAS_IMM},
+	[OP_SEND_ONLY] = {"SEND Only", HAS_PAYLOAD},
+	[OP_SEND_ONLY_IMM] = {"SEND Only Imm", HAS_PAYLOAD | HAS_IMM},
+	[OP_WRITE_FIRST] = {"WRITE First", HAS_PAYLOAD | HAS_RETH},
+	[OP_WRITE_MIDDLE] = {"WRITE Middle", HAS_PAYLOAD},
+	[OP_WRITE_LAST] = {"WRITE Last", HAS_PAYLOAD},
+	[OP_WRITE_LAST_IMM] = {"WRITE Last Imm", HAS_PAYLOAD | HAS_IMM},
+	[OP_WRITE_ONLY] = {"WRITE Only", HAS_PAYLOAD | HAS_RETH},
+	[OP_WRITE_ONLY_IMM] = {"WRITE Only Imm", HAS_PAYLOAD | HAS_RETH | HAS_IMM},
+	[OP_READ_REQ] = {"READ Req", HAS_RETH},
+	[OP_RESP_FIRST] = {"READ Resp First", HAS_PAYLOAD | HAS_AETH},
+	[OP_RESP_MIDDLE] = {"READ Resp Middle", HAS_PAYLOAD},
+	[OP_RESP_LAST] = {"READ Resp Last", HAS_PAYLOAD | HAS_AETH},
+	[OP_RESP_ONLY] = {"READ Resp Only", HAS_PAYLOAD | HAS_AETH},
+	[OP_ACK] = {"ACK", HAS_AETH},
+	[OP_ATOMIC_ACK] = {"ATOMIC ACK", HAS_AETH | HAS_ORIG},
+	[OP_CAS] = {"CAS", HAS_ATOMIC},
+	[OP_FADD] = {"FADD", HAS_ATOMIC},
+	[OP_RESERVED] = {NULL, -1},
+	[OP_SEND_LAST_INV] = {"SEND Last Inv", HAS_PAYLOAD | HAS_INV},
+	[OP_SEND_ONLY_INV] = {"SEND Only Inv", HAS_PAYLOAD | HAS_INV},
 };
 
 int
@@ -254,8 +254,9 @@ parse_ext(struct frame *f, const uint8_t *b, int has)
 static uint32_t
 ext_len(int has)
 {
-	return (has & HAS_DETH ? 8 : 0) + (has & HAS_XRCETH ? 4 : 0) + (has & HAS_RETH ? 16 : 0) + (has & HAS_ATOMIC ? 28 : 0) + (has & HAS_AETH ? 4 : 0) +
-		(has & HAS_ORIG ? 8 : 0) + (has & HAS_IMM ? 4 : 0) + (has & HAS_INV ? 4 : 0);
+	return (has & HAS_DETH ? 8 : 0) + (has & HAS_XRCETH ? 4 : 0) + (has & HAS_RETH ? 16 : 0) +
+	       (has & HAS_ATOMIC ? 28 : 0) + (has & HAS_AETH ? 4 : 0) + (has & HAS_ORIG ? 8 : 0) +
+	       (has & HAS_IMM ? 4 : 0) + (has & HAS_INV ? 4 : 0);
 }
 
 int
@@ -275,7 +276,7 @@ frame_parse(struct frame *f, const uint8_t *p, size_t n)
 	f->payload_off = (uint32_t)(f->payload - p);
 	f->len = f->end_off - f->payload_off - f->pad;
 	f->icrc = (uint32_t)p[f->end_off] | (uint32_t)p[f->end_off + 1] << 8 |
-		(uint32_t)p[f->end_off + 2] << 16 | (uint32_t)p[f->end_off + 3] << 24;
+		  (uint32_t)p[f->end_off + 2] << 16 | (uint32_t)p[f->end_off + 3] << 24;
 	f->icrc_ok = f->icrc == frame_icrc(p, f->l3_off, f->v6, f->end_off);
 	return 0;
 }
@@ -288,7 +289,7 @@ ip_checksum(const uint8_t *p)
 	for (int i = 0; i < 20; i += 2)
 		sum += get(p + i, 2);
 	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~(sum + (sum >> 16));
+	return (uint16_t) ~(sum + (sum >> 16));
 }
 
 static uint8_t *
@@ -398,8 +399,8 @@ frame_print(FILE *out, const struct frame *f)
 {
 	int has = frame_opcode_has(f->opcode);
 
-	fprintf(out, "%-16s qp=%06x psn=%06x%s%s len=%u", frame_opcode_name(f->opcode), f->qpn, f->psn,
-		f->ackreq ? " A" : "", f->se ? " SE" : "", f->len);
+	fprintf(out, "%-16s qp=%06x psn=%06x%s%s len=%u", frame_opcode_name(f->opcode), f->qpn,
+		f->psn, f->ackreq ? " A" : "", f->se ? " SE" : "", f->len);
 	if (has < 0)
 		return;
 	if (has & (HAS_RETH | HAS_ATOMIC))

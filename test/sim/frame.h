@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCEv2 frames as the tests see them: a dissector, an ICRC and a builder that share no code with the engine, so
- * that a mistake of the engine is not made twice.
+ * RoCEv2 frames as the tests see them: a dissector, an ICRC and a builder that share no code with
+ * the engine, so that a mistake of the engine is not made twice.
  */
 #ifndef SIM_FRAME_H
 #define SIM_FRAME_H
@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Opcodes of the reliable connection (IBTA 9.2.1, table 38); of other transports: with one of OP_UC ... added. */
+/* Opcodes of the reliable connection (IBTA 9.2.1, table 38); of other transports: with one of OP_UC
+ * ... added. */
 enum {
 	OP_SEND_FIRST = 0,
 	OP_SEND_MIDDLE,
@@ -65,10 +66,10 @@ struct frame {
 	uint32_t msn;
 	uint32_t imm, inv;
 	uint32_t qkey, src_qpn; /* UD */
-	uint32_t srqn;          /* XRC */
+	uint32_t srqn; /* XRC */
 	const uint8_t *payload;
-	uint32_t len;        /* of the payload, without pad */
-	uint32_t icrc;       /* as a number, least significant byte first on the wire */
+	uint32_t len; /* of the payload, without pad */
+	uint32_t icrc; /* as a number, least significant byte first on the wire */
 	bool icrc_ok;
 	/* offsets in the dissected bytes */
 	uint32_t l3_off, bth_off, payload_off, end_off;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hosts: an engine with a port. The port hands received frames over in chains of segments, refuses packets now and
- * then, and takes the engine at its word about when it wants to be run.
+ * Hosts: an engine with a port. The port hands received frames over in chains of segments, refuses
+ * packets now and then, and takes the engine at its word about when it wants to be run.
  */
 #include <string.h>
 
@@ -12,7 +12,8 @@
 
 #define POOL_SIZE 1023
 #define SMALL_POOL_SIZE 31
-#define WHOLE_ROOM (VRB_HDR_MAX + 4096) /* of a packet that is not chained to the program's memory */
+#define WHOLE_ROOM \
+	(VRB_HDR_MAX + 4096) /* of a packet that is not chained to the program's memory */
 #define RX_POOL_SIZE 1023
 #define RX_ROOM 2048
 #define BURST 32
@@ -28,7 +29,8 @@ pool_make(const char *kind, unsigned int i, unsigned int n, unsigned int room)
 	char name[32];
 
 	snprintf(name, sizeof(name), "%s%u", kind, i);
-	return rte_pktmbuf_pool_create(name, n, 0, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + room), SOCKET_ID_ANY);
+	return rte_pktmbuf_pool_create(
+		name, n, 0, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + room), SOCKET_ID_ANY);
 }
 
 int
@@ -38,7 +40,8 @@ host_pools(void)
 		for (unsigned int k = 0; k < 4; k++) {
 			struct rte_mempool **mp = &pools[i][k / 2][k % 2];
 
-			*mp = pool_make("sim", i * 4 + k, k / 2 ? SMALL_POOL_SIZE : POOL_SIZE, k % 2 ? VRB_MBUF_ROOM : WHOLE_ROOM);
+			*mp = pool_make("sim", i * 4 + k, k / 2 ? SMALL_POOL_SIZE : POOL_SIZE,
+				k % 2 ? VRB_MBUF_ROOM : WHOLE_ROOM);
 			if (*mp == NULL)
 				return -1;
 		}
@@ -98,12 +101,13 @@ on_explain(void *ctx, const char *sentence)
 	sim_trace(h->sim, "host %u: %s", h->idx, sentence);
 }
 
-static const struct vrb_engine_ops ops = { .cq_notify = on_cq, .async = on_async, .explain = on_explain };
+static const struct vrb_engine_ops ops = {
+	.cq_notify = on_cq, .async = on_async, .explain = on_explain};
 
 int
 host_start(struct sim *s, struct host *h)
 {
-	struct vrb_engine_conf conf = { .ops = &ops, .ctx = h };
+	struct vrb_engine_conf conf = {.ops = &ops, .ctx = h};
 	struct rng *r = &s->rng;
 	bool small = rng_chance(r, s->prof->small_pool);
 
@@ -119,9 +123,11 @@ host_start(struct sim *s, struct host *h)
 	conf.icrc = h->icrc;
 	conf.icrc_omitted = s->prof->corrupt ? 0 : ICRC_OMITTED_FLAG;
 	conf.port_mtu = 4096 + 80;
-	memcpy(conf.mac, (uint8_t[]){ 2, 0, 0, 0, 0, h->idx + 1 }, 6);
-	memcpy(conf.gid[0].raw + 10, (uint8_t[]){ 0xff, 0xff, 10, 0, 0, h->idx + 1 }, 6);
-	memcpy(conf.gid[1].raw, (uint8_t[]){ 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, h->idx + 1 }, 16);
+	memcpy(conf.mac, (uint8_t[]){2, 0, 0, 0, 0, h->idx + 1}, 6);
+	memcpy(conf.gid[0].raw + 10, (uint8_t[]){0xff, 0xff, 10, 0, 0, h->idx + 1}, 6);
+	memcpy(conf.gid[1].raw,
+		(uint8_t[]){0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, h->idx + 1},
+		16);
 	return vrb_engine_create(&conf, &h->e);
 }
 
@@ -176,10 +182,11 @@ to_mbuf(struct sim *s, const struct packet *p)
 	return head;
 }
 
-/* Every frame that is not for the engine comes back, in order, and no other; of damaged ones either may be true. */
+/* Every frame that is not for the engine comes back, in order, and no other; of damaged ones either
+ * may be true. */
 static void
-check_left(struct sim *s, struct host *h, struct rte_mbuf **left, unsigned int n, struct rte_mbuf **junk, unsigned int n_junk,
-	unsigned int n_corrupt)
+check_left(struct sim *s, struct host *h, struct rte_mbuf **left, unsigned int n,
+	struct rte_mbuf **junk, unsigned int n_junk, unsigned int n_corrupt)
 {
 	unsigned int found = 0;
 
@@ -187,7 +194,9 @@ check_left(struct sim *s, struct host *h, struct rte_mbuf **left, unsigned int n
 		if (found < n_junk && left[i] == junk[found])
 			found++;
 	if (found != n_junk || n > n_junk + n_corrupt)
-		sim_fail(s, "host %u: of %u foreign frames the engine left %u, and %u frames in all", h->idx, n_junk, found, n);
+		sim_fail(s,
+			"host %u: of %u foreign frames the engine left %u, and %u frames in all",
+			h->idx, n_junk, found, n);
 }
 
 static unsigned int
@@ -306,10 +315,14 @@ host_run(struct sim *s, struct host *h)
 			h->spins = 0;
 			return;
 		}
-		/* It has nothing to do and yet wants to be called: fine while it waits for mbufs, but not for ever. */
+		/* It has nothing to do and yet wants to be called: fine while it waits for mbufs,
+		 * but not for ever. */
 		h->next = s->now + 1000;
 		if (++h->spins > SPINS_MAX)
-			sim_fail(s, "host %u: the engine wants to run at once, again and again, and does nothing", h->idx);
+			sim_fail(s,
+				"host %u: the engine wants to run at once, again and again, and "
+				"does nothing",
+				h->idx);
 		return;
 	}
 }

@@ -14,7 +14,7 @@
 struct options {
 	const struct profile *prof;
 	uint64_t first, last;
-	uint64_t today;             /* so many seeds more, from the date */
+	uint64_t today; /* so many seeds more, from the date */
 	bool verbose, keep_going;
 	unsigned int seconds;
 };
@@ -23,8 +23,9 @@ static int
 eal_start(char *name)
 {
 	/* One string: EAL takes its arguments as char *, and literals are not. */
-	static char args[] = "--no-huge\0--no-shconf\0--no-pci\0-m\000128\0--no-telemetry\0--log-level=3\0-l\0000\0";
-	char *argv[16] = { name };
+	static char args[] = "--no-huge\0--no-shconf\0--no-pci\0-m\000128\0--no-telemetry\0--log-"
+			     "level=3\0-l\0000\0";
+	char *argv[16] = {name};
 	int argc = 1;
 
 	for (char *a = args; *a != '\0'; a += strlen(a) + 1)
@@ -37,7 +38,8 @@ usage(FILE *out, const char *name)
 {
 	fprintf(out,
 		"usage: %s [options]\n"
-		"Runs the RoCEv2 engine in virtual time: random work, on a wire that harms packets.\n\n"
+		"Runs the RoCEv2 engine in virtual time: random work, on a wire that harms "
+		"packets.\n\n"
 		"  --seed N        one seed\n"
 		"  --seeds A..B    seeds A to B\n"
 		"  --today N       besides, N seeds that are others every day\n"
@@ -45,7 +47,8 @@ usage(FILE *out, const char *name)
 		"  --profile NAME  what the wire does, and what goes wrong (default: lossless)\n"
 		"  -k              go on after a failure\n"
 		"  -v              print every packet, post and completion\n\n"
-		"Profiles:\n", name);
+		"Profiles:\n",
+		name);
 	for (unsigned int i = 0; i < n_profiles; i++)
 		fprintf(out, "  %-14s  %s\n", profiles[i].name, profiles[i].help);
 }
@@ -66,9 +69,13 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{ "seed", required_argument, NULL, 's' }, { "seeds", required_argument, NULL, 'r' },
-		{ "today", required_argument, NULL, 't' }, { "seconds", required_argument, NULL, 'd' },
-		{ "profile", required_argument, NULL, 'p' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
+		{"seed", required_argument, NULL, 's'},
+		{"seeds", required_argument, NULL, 'r'},
+		{"today", required_argument, NULL, 't'},
+		{"seconds", required_argument, NULL, 'd'},
+		{"profile", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -111,11 +118,13 @@ account(struct totals *t, const struct sim *s)
 
 /* @return whether to go on */
 static bool
-run(struct sim *s, const struct options *o, const char *name, uint64_t first, uint64_t last, struct totals *t)
+run(struct sim *s, const struct options *o, const char *name, uint64_t first, uint64_t last,
+	struct totals *t)
 {
 	time_t start = time(NULL);
 
-	printf("profile %s, seeds %llu..%llu\n", o->prof->name, (unsigned long long)first, (unsigned long long)last);
+	printf("profile %s, seeds %llu..%llu\n", o->prof->name, (unsigned long long)first,
+		(unsigned long long)last);
 	for (uint64_t seed = first; seed <= last; seed++) {
 		bool ok;
 
@@ -126,8 +135,9 @@ run(struct sim *s, const struct options *o, const char *name, uint64_t first, ui
 		if (ok)
 			continue;
 		t->failed++;
-		printf("seed %llu FAILED at %.3f us: %s\n  again: %s --profile %s --seed %llu -v\n", (unsigned long long)seed,
-			(double)s->now / 1000, s->why, name, o->prof->name, (unsigned long long)seed);
+		printf("seed %llu FAILED at %.3f us: %s\n  again: %s --profile %s --seed %llu -v\n",
+			(unsigned long long)seed, (double)s->now / 1000, s->why, name,
+			o->prof->name, (unsigned long long)seed);
 		if (!o->keep_going)
 			return false;
 	}
@@ -138,20 +148,23 @@ static int
 run_all(struct sim *s, const struct options *o, const char *name)
 {
 	uint64_t day = (uint64_t)time(NULL) / 86400 * 1000000;
-	struct totals t = { 0 };
+	struct totals t = {0};
 
 	if (run(s, o, name, o->first, o->last, &t) && o->today > 0)
 		run(s, o, name, day, day + o->today - 1, &t);
-	printf("%lu scenarios, %lu failed; %llu work requests, %llu packets (%llu lost, %llu otherwise harmed), "
-		"%.1f s of virtual time\n", t.scenarios, t.failed, (unsigned long long)t.messages, (unsigned long long)t.sent,
-		(unsigned long long)t.lost, (unsigned long long)t.harmed, (double)t.virtual_us / 1e6);
+	printf("%lu scenarios, %lu failed; %llu work requests, %llu packets (%llu lost, %llu "
+	       "otherwise harmed), "
+	       "%.1f s of virtual time\n",
+		t.scenarios, t.failed, (unsigned long long)t.messages, (unsigned long long)t.sent,
+		(unsigned long long)t.lost, (unsigned long long)t.harmed,
+		(double)t.virtual_us / 1e6);
 	return t.failed == 0 && t.scenarios > 0 ? 0 : 1;
 }
 
 int
 main(int argc, char **argv)
 {
-	struct options o = { .prof = &profiles[0], .first = 1, .last = 100 };
+	struct options o = {.prof = &profiles[0], .first = 1, .last = 100};
 	struct sim *s = calloc(1, sizeof(*s));
 	int rc = parse(argc, argv, &o);
 
@@ -161,8 +174,10 @@ main(int argc, char **argv)
 		free(s);
 		return rc > 0 ? 0 : 2;
 	}
-	if (s == NULL || eal_start(argv[0]) < 0 || mem_init() < 0 || wire_init() < 0 || host_pools() < 0) {
-		fprintf(stderr, "the simulator cannot start: no memory, or EAL does not initialize\n");
+	if (s == NULL || eal_start(argv[0]) < 0 || mem_init() < 0 || wire_init() < 0 ||
+		host_pools() < 0) {
+		fprintf(stderr,
+			"the simulator cannot start: no memory, or EAL does not initialize\n");
 		return 2;
 	}
 	rc = run_all(s, &o, argv[0]);

@@ -61,13 +61,16 @@ arena_init(struct sim *s, struct arena *a, uint64_t cap)
 }
 
 int
-arena_register(struct sim *s, struct arena *a, struct host *h, struct vrb_pd *pd, uint32_t access, unsigned int times)
+arena_register(struct sim *s, struct arena *a, struct host *h, struct vrb_pd *pd, uint32_t access,
+	unsigned int times)
 {
 	uint64_t addr = (uintptr_t)a->base;
 
 	for (; a->n_mr < times; a->n_mr++) {
 		/* Also at the very end of the address space. */
-		uint64_t iova = a->n_mr == 0 ? addr : rng_chance(&s->rng, 500) ? rng_u64(&s->rng) >> 1 : 0 - a->cap;
+		uint64_t iova = a->n_mr == 0		   ? addr
+				: rng_chance(&s->rng, 500) ? rng_u64(&s->rng) >> 1
+							   : 0 - a->cap;
 		int rc = vrb_mr_reg(h->e, pd, addr, a->cap, iova, access, &a->mr[a->n_mr]);
 
 		if (rc < 0)
@@ -123,7 +126,9 @@ buf_take(struct buf *b, struct arena *a, struct rng *r, uint32_t len, uint32_t m
 	for (uint32_t i = 0; i < n; i++) {
 		struct piece *p = &b->piece[i];
 
-		p->len = i + 1 == n ? left : (uint32_t)rng_range(r, 1, RTE_MAX(1u, 2 * (left - (n - i - 1)) / (n - i)));
+		p->len = i + 1 == n ? left
+				    : (uint32_t)rng_range(r, 1,
+					      RTE_MAX(1u, 2 * (left - (n - i - 1)) / (n - i)));
 		if (p->len > left - (n - i - 1))
 			p->len = left - (n - i - 1);
 		left -= p->len;
@@ -193,7 +198,8 @@ mem_forget(uint8_t *p, uint64_t n)
 }
 
 static void
-arena_compare(struct sim *s, const struct arena *a, const char *who, unsigned int idx, const char *what)
+arena_compare(
+	struct sim *s, const struct arena *a, const char *who, unsigned int idx, const char *what)
 {
 	uint64_t n = a->used == 0 ? 0 : a->used + GUARD_MIN;
 
@@ -201,8 +207,10 @@ arena_compare(struct sim *s, const struct arena *a, const char *who, unsigned in
 		return;
 	for (uint64_t i = 0; i < n; i++) {
 		if (a->base[i] != shadow_of(a->base)[i]) {
-			sim_fail(s, "%s %u, %s memory: byte %llu (at %p) was changed and should not have been", who, idx, what,
-				(unsigned long long)i, (void *)(a->base + i));
+			sim_fail(s,
+				"%s %u, %s memory: byte %llu (at %p) was changed and should not "
+				"have been",
+				who, idx, what, (unsigned long long)i, (void *)(a->base + i));
 			return;
 		}
 	}

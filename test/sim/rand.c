@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contents of messages (see rand.h): the k-th eight bytes of a message are a hash of its tag and of k.
+ * Contents of messages (see rand.h): the k-th eight bytes of a message are a hash of its tag and of
+ * k.
  */
 #include <string.h>
 

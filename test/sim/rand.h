@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random numbers that are the same on every machine, and contents of messages that can be told from each other.
+ * Random numbers that are the same on every machine, and contents of messages that can be told from
+ * each other.
  *
  * Every decision of the simulator comes from one such generator, so that a seed is a scenario.
  */
@@ -56,13 +57,14 @@ rng_chance(struct rng *r, uint32_t permille)
 static inline struct rng
 rng_fork(struct rng *r)
 {
-	return (struct rng){ .s = rng_u64(r) };
+	return (struct rng){.s = rng_u64(r)};
 }
 
 /** Fills @p n bytes with the contents of message @p tag from its byte @p off on. */
 void pattern_fill(void *p, size_t n, uint64_t tag, uint64_t off);
 
-/** @return the index of the first byte that differs from the contents of message @p tag from @p off on, or -1 */
+/** @return the index of the first byte that differs from the contents of message @p tag from @p off
+ * on, or -1 */
 long pattern_check(const void *p, size_t n, uint64_t tag, uint64_t off);
 
 #endif

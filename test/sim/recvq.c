@@ -11,7 +11,8 @@
 #define BURST_MAX 8
 
 void
-recvq_init(struct sim *s, struct recvq *q, struct vrb_rq *rq, struct arena *a, struct simcq *cq, uint64_t id, uint32_t n)
+recvq_init(struct sim *s, struct recvq *q, struct vrb_rq *rq, struct arena *a, struct simcq *cq,
+	uint64_t id, uint32_t n)
 {
 	q->rq = rq;
 	q->arena = a;
@@ -71,7 +72,8 @@ recvq_post(struct sim *s, struct recvq *q)
 
 	q->next = s->now + rng_range(&q->rng, 100, 2 * q->delay);
 	/* Nothing to do until one completes. */
-	if (q->posted == RTE_MIN(q->n, q->stop_at) || q->posted - q->completed >= RTE_MIN(q->level, q->cq->quota))
+	if (q->posted == RTE_MIN(q->n, q->stop_at) ||
+		q->posted - q->completed >= RTE_MIN(q->level, q->cq->quota))
 		q->next = SIM_NEVER;
 	rte_spinlock_lock(&q->rq->lock);
 	while (k < n && q->posted < q->n && q->posted < q->stop_at) {

@@ -94,8 +94,12 @@ next_event(const struct sim *s)
 
 	for (unsigned int i = 0; i < s->n_hosts; i++)
 		t = earliest(t, host_next(&s->host[i]));
-	for (unsigned int i = 0; i < s->n_eps; i++)
-		t = earliest(t, earliest(s->ep[i].next, s->ep[i].srq == NULL ? s->ep[i].rq.next : SIM_NEVER));
+	for (unsigned int i = 0; i < s->n_eps; i++) {
+		if (!s->teardown && s->ep[i].drained_until != 0)
+			t = earliest(t, s->ep[i].drained_until);
+		t = earliest(t, earliest(s->ep[i].next,
+					s->ep[i].srq == NULL ? s->ep[i].rq.next : SIM_NEVER));
+	}
 	for (unsigned int i = 0; i < s->n_srqs; i++)
 		t = earliest(t, s->srq[i].q.next);
 	for (unsigned int i = 0; i < s->n_cqs; i++)
@@ -124,6 +128,29 @@ run_cqs(struct sim *s)
 	}
 }
 
+/* To SQD, where what was begun is finished and nothing else is, and back. */
+static void
+drain_or_go_on(struct sim *s, struct ep *ep)
+{
+	struct vrb_qp_attr a = {.state = VRB_QPS_SQD};
+	int rc;
+
+	if (ep_faulty(ep) || !ep->drains || s->now < ep->drained_until)
+		return;
+	if (ep->drained_until != 0) {
+		a.state = VRB_QPS_RTS;
+		ep->drained_until = 0;
+	} else if (rng_chance(&ep->rng, 5)) {
+		ep->drained_until = s->now + rng_range(&ep->rng, 100, US(300));
+	} else {
+		return;
+	}
+	rc = vrb_qp_modify(ep->qp, &a, VRB_QP_STATE, s->now);
+	if (rc < 0)
+		sim_fail(s, "end %u cannot be moved to state %d: %s", ep->idx, a.state, strerror(-rc));
+	ep->host->next = s->now;
+}
+
 static void
 run_programs(struct sim *s)
 {
@@ -135,6 +162,8 @@ run_programs(struct sim *s)
 		if (ep->next <= s->now)
 			ep_post(ep);
 		fault_strike(ep);
+		if (!s->teardown)
+			drain_or_go_on(s, ep);
 	}
 	for (unsigned int i = 0; i < s->n_srqs; i++)
 		if (s->srq[i].q.next <= s->now)
@@ -206,8 +235,10 @@ report_hang(struct sim *s, const char *how)
 		const struct ep *ep = &s->ep[i];
 
 		if (!ep_done(ep))
-			n += (size_t)snprintf(text + n, sizeof(text) - n, "; end %u: %u posted, %u completed of %u, %u of %u received",
-				i, ep->posted, ep->completed, ep->n_ops, ep->rx_count, ep->peer->messages);
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+				"; end %u: %u posted, %u completed of %u, %u of %u received", i,
+				ep->posted, ep->completed, ep->n_ops, ep->rx_count,
+				ep->peer->messages);
 	}
 	text[RTE_MIN(n, sizeof(text) - 1)] = '\0';
 	sim_fail(s, "%s%s", how, text);
@@ -260,26 +291,37 @@ check_counters(struct sim *s)
 		if (st->cq_overruns > 0)
 			sim_fail(s, "host %u: a CQ has overflowed", i);
 		if ((st->rx_icrc > 0 || st->rx_malformed > 0) && !p->corrupt)
-			sim_fail(s, "host %u: %llu packets with a wrong ICRC, %llu malformed, on a wire that changes none", i,
-				(unsigned long long)st->rx_icrc, (unsigned long long)st->rx_malformed);
+			sim_fail(s,
+				"host %u: %llu packets with a wrong ICRC, %llu malformed, on a "
+				"wire that changes none",
+				i, (unsigned long long)st->rx_icrc,
+				(unsigned long long)st->rx_malformed);
 		if (st->tx_nak_error + st->rx_nak_error > 0 && !p->fault)
 			sim_fail(s, "host %u: an error NAK, though nothing is wrong", i);
 		if (s->verbose)
-			printf("host %u: rx %llu tx %llu acks %llu/%llu nak seq %llu rnr %llu err %llu timeouts %llu "
-				"retransmitted %llu duplicates %llu out of order %llu gaps %llu icrc %llu no mbuf %llu\n", i,
-				(unsigned long long)st->rx_packets, (unsigned long long)st->tx_packets,
-				(unsigned long long)st->tx_acks, (unsigned long long)st->rx_acks,
-				(unsigned long long)st->tx_nak_seq, (unsigned long long)st->tx_nak_rnr,
-				(unsigned long long)st->tx_nak_error, (unsigned long long)st->timeouts,
-				(unsigned long long)st->retransmitted, (unsigned long long)st->rx_duplicate,
-				(unsigned long long)st->rx_out_of_order, (unsigned long long)st->read_gaps,
-				(unsigned long long)st->rx_icrc, (unsigned long long)st->no_mbuf);
+			printf("host %u: rx %llu tx %llu acks %llu/%llu nak seq %llu rnr %llu err "
+			       "%llu timeouts %llu "
+			       "retransmitted %llu duplicates %llu out of order %llu gaps %llu "
+			       "icrc %llu no mbuf %llu\n",
+				i, (unsigned long long)st->rx_packets,
+				(unsigned long long)st->tx_packets, (unsigned long long)st->tx_acks,
+				(unsigned long long)st->rx_acks, (unsigned long long)st->tx_nak_seq,
+				(unsigned long long)st->tx_nak_rnr,
+				(unsigned long long)st->tx_nak_error,
+				(unsigned long long)st->timeouts,
+				(unsigned long long)st->retransmitted,
+				(unsigned long long)st->rx_duplicate,
+				(unsigned long long)st->rx_out_of_order,
+				(unsigned long long)st->read_gaps, (unsigned long long)st->rx_icrc,
+				(unsigned long long)st->no_mbuf);
 	}
-	if (repeats > 0 && rnr == 0 && !p->lose && !p->dup && !p->reorder && !p->fault && !p->blackout)
+	if (repeats > 0 && rnr == 0 && !p->lose && !p->dup && !p->reorder && !p->fault &&
+		!p->blackout)
 		sim_fail(s, "something was sent twice on a wire that loses nothing");
 }
 
-/* All queue pairs go to the error state: receives that are left are flushed, in order, and none is missing. */
+/* All queue pairs go to the error state: receives that are left are flushed, in order, and none is
+ * missing. */
 static void
 run_teardown(struct sim *s)
 {
@@ -302,9 +344,11 @@ run_teardown(struct sim *s)
 		if (ep->gone)
 			continue;
 		if (ep->completed != ep->posted)
-			sim_fail(s, "end %u: %u send work requests were posted, %u completed", i, ep->posted, ep->completed);
+			sim_fail(s, "end %u: %u send work requests were posted, %u completed", i,
+				ep->posted, ep->completed);
 		if (ep->srq == NULL && ep->rq.completed != ep->rq.posted)
-			sim_fail(s, "end %u: %u receives were posted, %u completed", i, ep->rq.posted, ep->rq.completed);
+			sim_fail(s, "end %u: %u receives were posted, %u completed", i,
+				ep->rq.posted, ep->rq.completed);
 	}
 }
 
@@ -328,7 +372,8 @@ forget_faulty(struct sim *s)
 			mem_forget(ep->srq->arena.base, ep->srq->arena.used);
 		for (uint32_t k = 0; ep->srq == NULL && k < ep->rq.posted; k++)
 			for (uint32_t n = 0; n < ep->rq.recv[k].buf.n; n++)
-				mem_forget(ep->rq.recv[k].buf.piece[n].p, ep->rq.recv[k].buf.piece[n].len);
+				mem_forget(ep->rq.recv[k].buf.piece[n].p,
+					ep->rq.recv[k].buf.piece[n].len);
 	}
 }
 

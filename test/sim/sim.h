@@ -2,14 +2,15 @@
 /*
  * The simulator: engines on a wire, in virtual time, driven by one seed.
  *
- * A scenario is made from a seed and a profile: hosts (an engine each, with memory of its own), connections
- * between them or inside one, completion queues, shared receive queues, and a list of work for each end of each connection.
- * While the engines work on it, a model knows what has to come of it: which bytes have to be where, which completion
- * comes next, and what each field of it says. Whatever the model does not expect ends the scenario with a message.
+ * A scenario is made from a seed and a profile: hosts (an engine each, with memory of its own),
+ * connections between them or inside one, completion queues, shared receive queues, and a list of
+ * work for each end of each connection. While the engines work on it, a model knows what has to
+ * come of it: which bytes have to be where, which completion comes next, and what each field of it
+ * says. Whatever the model does not expect ends the scenario with a message.
  *
- * All memory of the hosts lies in one mapping (the area), and each byte of it has a twin in a second one
- * (the shadow) that holds what the byte has to be. At the end the two are compared, so that a byte that was written where
- * it should not have been is found as well.
+ * All memory of the hosts lies in one mapping (the area), and each byte of it has a twin in a
+ * second one (the shadow) that holds what the byte has to be. At the end the two are compared, so
+ * that a byte that was written where it should not have been is found as well.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -24,17 +25,17 @@
 #include "rand.h"
 
 #define SIM_HOSTS 3
-#define SIM_EPS 16         /* ends of connections */
+#define SIM_EPS 16 /* ends of connections */
 #define SIM_CQS (2 * SIM_EPS)
 #define SIM_SRQS 4
-#define SIM_WINDOWS 2      /* memory windows of an end */
-#define SIM_COUNTERS 4     /* counters for atomics of an end */
+#define SIM_WINDOWS 2 /* memory windows of an end */
+#define SIM_COUNTERS 4 /* counters for atomics of an end */
 #define SIM_MEM (1ull << 30)
 #define SIM_NEVER UINT64_MAX
 
-#define US(x) ((uint64_t)(x) * 1000)
-#define MS(x) ((uint64_t)(x) * 1000000)
-#define SEC(x) ((uint64_t)(x) * 1000000000)
+#define US(x) ((uint64_t)(x)*1000)
+#define MS(x) ((uint64_t)(x)*1000000)
+#define SEC(x) ((uint64_t)(x)*1000000000)
 
 struct sim;
 struct ep;
@@ -45,23 +46,23 @@ struct profile {
 	const char *name;
 	const char *help;
 	uint32_t lose, dup, reorder, corrupt;
-	uint32_t burst;             /* chance of a packet to begin a burst of losses */
-	uint32_t refuse;            /* the port takes no packets for a moment */
-	uint32_t junk;              /* frames that are not for the engine */
-	uint32_t small_pool;        /* scenarios with hardly any mbufs */
-	uint32_t late_recv;         /* ends that post their receives late */
-	uint32_t big;               /* scenarios with messages of megabytes */
-	uint32_t fault;             /* connections in which something goes wrong */
+	uint32_t burst; /* chance of a packet to begin a burst of losses */
+	uint32_t refuse; /* the port takes no packets for a moment */
+	uint32_t junk; /* frames that are not for the engine */
+	uint32_t small_pool; /* scenarios with hardly any mbufs */
+	uint32_t late_recv; /* ends that post their receives late */
+	uint32_t big; /* scenarios with messages of megabytes */
+	uint32_t fault; /* connections in which something goes wrong */
 	uint8_t timeout_lo, timeout_hi;
-	bool blackout;              /* the wire goes dead; what the timers do then is checked */
-	bool rnr;                   /* receives that never come */
+	bool blackout; /* the wire goes dead; what the timers do then is checked */
+	bool rnr; /* receives that never come */
 };
 
 /** Part of a host's memory that is registered. */
 struct arena {
 	uint8_t *base;
 	uint64_t cap, used;
-	struct vrb_mr *mr[2];       /* the same memory twice, the second time under another address */
+	struct vrb_mr *mr[2]; /* the same memory twice, the second time under another address */
 	unsigned int n_mr;
 };
 
@@ -81,10 +82,10 @@ struct buf {
 struct range {
 	uint8_t *p;
 	uint32_t len;
-	uint64_t tag;               /* its contents after everything that was posted */
-	uint32_t version;           /* WRITEs posted to it */
-	uint32_t readers;           /* READs of it that have not completed */
-	struct window *win;         /* it is reached through this window */
+	uint64_t tag; /* its contents after everything that was posted */
+	uint32_t version; /* WRITEs posted to it */
+	uint32_t readers; /* READs of it that have not completed */
+	struct window *win; /* it is reached through this window */
 	struct range *next;
 };
 
@@ -93,13 +94,13 @@ struct window {
 	struct range *range;
 	uint32_t rkey;
 	bool zero_based;
-	uint32_t users;             /* operations of the other end on it that have not completed */
+	uint32_t users; /* operations of the other end on it that have not completed */
 	enum { WIN_FREE, WIN_BINDING, WIN_BOUND, WIN_CLOSING } state;
 };
 
 struct counter {
 	uint8_t *p;
-	uint64_t value;             /* after everything that was posted */
+	uint64_t value; /* after everything that was posted */
 };
 
 /** A send work request and what has to come of it. */
@@ -107,10 +108,10 @@ struct op {
 	uint32_t idx;
 	uint8_t opcode;
 	uint8_t flags;
-	bool recv;                  /* takes a receive at the other end */
-	bool atomic_known;          /* the old value is known in advance */
-	bool bad;                   /* the work request that is meant to fail */
-	uint8_t status;             /* what it has to end with */
+	bool recv; /* takes a receive at the other end */
+	bool atomic_known; /* the old value is known in advance */
+	bool bad; /* the work request that is meant to fail */
+	uint8_t status; /* what it has to end with */
 	uint32_t len;
 	uint64_t tag;
 	struct buf buf;
@@ -132,26 +133,27 @@ struct recv {
 /** A receive queue as the model sees it: of an end, or shared. */
 struct recvq {
 	struct vrb_rq *rq;
-	struct ep *ep;              /* whose it is; NULL: shared */
+	struct ep *ep; /* whose it is; NULL: shared */
 	struct arena *arena;
 	struct simcq *cq;
 	struct rng rng;
-	struct recv *recv;          /* every receive there will be */
+	struct recv *recv; /* every receive there will be */
 	uint32_t n, posted, completed, level;
-	uint32_t len, max_sge;      /* of each */
-	uint64_t id;                /* upper half of its wr_ids */
-	uint32_t bad_at;            /* this one has wrong keys */
-	uint32_t stop_at;           /* no more than so many are posted */
-	struct buf *spare;          /* buffers that can be used again */
+	uint32_t len, max_sge; /* of each */
+	uint64_t id; /* upper half of its wr_ids */
+	uint32_t bad_at; /* this one has wrong keys */
+	uint32_t stop_at; /* no more than so many are posted */
+	struct buf *spare; /* buffers that can be used again */
 	uint32_t n_spare;
-	uint64_t next;              /* when more are posted */
-	uint64_t delay;             /* how long that takes */
+	uint64_t next; /* when more are posted */
+	uint64_t delay; /* how long that takes */
 };
 
 struct simcq {
 	struct vrb_cq *cq;
 	struct host *host;
-	uint32_t size, users, quota; /* each queue that uses it may have quota work requests whose completion was not polled */
+	uint32_t size, users, quota; /* each queue that uses it may have quota work requests whose
+					completion was not polled */
 	enum { CQ_POLL, CQ_EVENT, CQ_EVENT_SOLICITED } mode;
 	bool notified;
 	uint64_t next, period;
@@ -181,14 +183,14 @@ struct host {
 	struct vrb_engine *e;
 	struct rte_mempool *pool;
 	bool zero_copy, icrc, loopback;
-	uint64_t next;              /* when the engine has to run */
-	uint64_t closed_until;      /* the port takes nothing before */
+	uint64_t next; /* when the engine has to run */
+	uint64_t closed_until; /* the port takes nothing before */
 	uint32_t spins;
 	struct packet *in_head, **in_tail;
-	struct rte_mbuf *held[64];  /* what the port has refused */
+	struct rte_mbuf *held[64]; /* what the port has refused */
 	unsigned int n_held;
-	uint64_t link_free;         /* the sending side of its cable is busy until then */
-	uint64_t events[32];        /* asynchronous events, by type */
+	uint64_t link_free; /* the sending side of its cable is busy until then */
+	uint64_t events[32]; /* asynchronous events, by type */
 	struct vrb_pd *pd;
 };
 
@@ -196,25 +198,25 @@ struct host {
 enum fault {
 	FAULT_NONE,
 	/* work requests that fail */
-	FAULT_RKEY,                 /* a key that there is not */
-	FAULT_RANGE,                /* beyond the end of the region */
-	FAULT_RIGHTS,               /* the region does not grant it */
-	FAULT_QP_RIGHTS,            /* the queue pair does not grant it */
-	FAULT_MISALIGNED,           /* atomic */
-	FAULT_LONG_SEND,            /* longer than the receive */
-	FAULT_RECV_LKEY,            /* receive with a wrong key */
-	FAULT_SEND_LKEY,            /* SEND or WRITE from memory with a wrong key */
-	FAULT_READ_LKEY,            /* READ into memory with a wrong key */
-	FAULT_STALE_WINDOW,         /* through a window that was closed */
-	FAULT_BAD_INVALIDATE,       /* SEND with invalidate of a region's key */
-	FAULT_BIND,                 /* window on a region that does not allow it */
+	FAULT_RKEY, /* a key that there is not */
+	FAULT_RANGE, /* beyond the end of the region */
+	FAULT_RIGHTS, /* the region does not grant it */
+	FAULT_QP_RIGHTS, /* the queue pair does not grant it */
+	FAULT_MISALIGNED, /* atomic */
+	FAULT_LONG_SEND, /* longer than the receive */
+	FAULT_RECV_LKEY, /* receive with a wrong key */
+	FAULT_SEND_LKEY, /* SEND or WRITE from memory with a wrong key */
+	FAULT_READ_LKEY, /* READ into memory with a wrong key */
+	FAULT_STALE_WINDOW, /* through a window that was closed */
+	FAULT_BAD_INVALIDATE, /* SEND with invalidate of a region's key */
+	FAULT_BIND, /* window on a region that does not allow it */
 	FAULT_OPS_END,
 	/* things that happen to a queue pair */
 	FAULT_MODIFY_ERR = FAULT_OPS_END,
 	FAULT_RESET,
 	FAULT_DESTROY,
 	FAULT_BLACKOUT,
-	FAULT_RNR,                  /* receives are never posted */
+	FAULT_RNR, /* receives are never posted */
 	FAULTS,
 };
 
@@ -222,7 +224,7 @@ enum fault {
 struct ep {
 	struct sim *sim;
 	struct host *host;
-	struct ep *peer;            /* itself, for a queue pair that is connected to itself */
+	struct ep *peer; /* itself, for a queue pair that is connected to itself */
 	unsigned int idx;
 	struct vrb_qp *qp;
 	struct simcq *scq, *rcq;
@@ -234,33 +236,35 @@ struct ep {
 	bool sig_all, all_solicited;
 
 	struct arena local, target, naked; /* naked: grants nothing to the other end */
-	struct range *ranges;       /* in the peer's target arena */
-	struct range *source;       /* of READs, never written */
+	struct range *ranges; /* in the peer's target arena */
+	struct range *source; /* of READs, never written */
 	struct counter ctr[SIM_COUNTERS]; /* in the peer's target arena */
 	struct window win[SIM_WINDOWS];
 	unsigned int n_win;
 
 	struct op *ops;
 	uint32_t n_ops, posted, completed;
-	uint32_t reads;             /* READs and atomics that have not completed */
-	uint64_t next;              /* when more is posted */
+	uint32_t reads; /* READs and atomics that have not completed */
+	uint64_t next; /* when more is posted */
+	bool drains; /* it is moved to SQD now and then, and back */
+	uint64_t drained_until; /* it is in SQD until then; 0: it is not */
 	uint64_t gap;
 	uint32_t max_len, max_send; /* of WRITEs and READs, and of SENDs */
-	uint32_t messages;          /* ops made so far that take a receive */
-	uint32_t avoid;             /* rights that the peer's queue pair does not grant */
+	uint32_t messages; /* ops made so far that take a receive */
+	uint32_t avoid; /* rights that the peer's queue pair does not grant */
 
-	struct recvq rq;            /* its own receive queue */
-	uint32_t rx_next;           /* next of the peer's ops that may take a receive */
-	uint32_t rx_count;          /* receives completed successfully */
+	struct recvq rq; /* its own receive queue */
+	uint32_t rx_next; /* next of the peer's ops that may take a receive */
+	uint32_t rx_count; /* receives completed successfully */
 
-	enum fault fault;           /* of the connection; the same at both ends */
-	bool culprit;               /* this end causes it */
-	bool struck;                /* it has happened */
-	bool gone;                  /* the queue pair was destroyed or reset */
-	uint32_t fault_at;          /* index of the op that fails, or after which it happens */
+	enum fault fault; /* of the connection; the same at both ends */
+	bool culprit; /* this end causes it */
+	bool struck; /* it has happened */
+	bool gone; /* the queue pair was destroyed or reset */
+	uint32_t fault_at; /* index of the op that fails, or after which it happens */
 	bool send_failed, recv_failed;
-	uint32_t send_ok;           /* ops that completed successfully */
-	uint64_t last_progress;     /* time of the last completion, or of the start */
+	uint32_t send_ok; /* ops that completed successfully */
+	uint64_t last_progress; /* time of the last completion, or of the start */
 	uint64_t last_post, fail_time;
 };
 
@@ -273,8 +277,8 @@ struct wire {
 	uint32_t lose, dup, reorder, corrupt, burst;
 	uint32_t burst_left;
 	bool dead;
-	uint64_t dies, dead_since;  /* blackout */
-	uint8_t harm[65536];        /* how often a packet was harmed already, by hash */
+	uint64_t dies, dead_since; /* blackout */
+	uint8_t harm[65536]; /* how often a packet was harmed already, by hash */
 	uint64_t sent, lost, duplicated, reordered, corrupted, merciful;
 };
 
@@ -294,10 +298,10 @@ struct sim {
 	struct simsrq srq[SIM_SRQS];
 	unsigned int n_srqs;
 	uint64_t mem_used;
-	uint64_t salt;              /* upper bits of every wr_id */
+	uint64_t salt; /* upper bits of every wr_id */
 	bool big, teardown;
-	uint64_t steps, progress;   /* time of the last completion of all */
-	uint64_t quiet_limit;       /* without a completion for so long it hangs */
+	uint64_t steps, progress; /* time of the last completion of all */
+	uint64_t quiet_limit; /* without a completion for so long it hangs */
 	uint64_t messages, bytes;
 	bool failed;
 	char why[512];
@@ -323,10 +327,12 @@ shadow_of(const uint8_t *p)
 /** An arena of @p cap bytes, not registered yet. */
 void arena_init(struct sim *s, struct arena *a, uint64_t cap);
 /** @return 0 or -errno of vrb_mr_reg() */
-int arena_register(struct sim *s, struct arena *a, struct host *h, struct vrb_pd *pd, uint32_t access, unsigned int times);
+int arena_register(struct sim *s, struct arena *a, struct host *h, struct vrb_pd *pd,
+	uint32_t access, unsigned int times);
 /** @p n bytes, surrounded by bytes that nobody may write; NULL when the arena is full. */
 uint8_t *arena_take(struct arena *a, struct rng *r, uint64_t n, uint64_t align);
-/** A buffer of @p len bytes in up to @p max_sge pieces of odd sizes. @return false when the arena is full */
+/** A buffer of @p len bytes in up to @p max_sge pieces of odd sizes. @return false when the arena
+ * is full */
 bool buf_take(struct buf *b, struct arena *a, struct rng *r, uint32_t len, uint32_t max_sge);
 /** Fills a buffer with the contents of @p tag, in the area and in the shadow. */
 void buf_fill(const struct buf *b, uint64_t tag);
@@ -377,7 +383,8 @@ void eps_destroy(struct sim *s);
 int ep_connect(struct ep *ep);
 int ep_to_error(struct ep *ep);
 /** The registration and the address by which the other end names @p p. */
-void target_name(struct ep *ep, const struct range *range, uint32_t off, uint64_t *va, uint32_t *rkey);
+void target_name(
+	struct ep *ep, const struct range *range, uint32_t off, uint64_t *va, uint32_t *rkey);
 struct range *range_new(struct ep *ep, uint32_t len);
 
 /* ---- work (work.c, recvq.c) ---- */
@@ -389,7 +396,8 @@ bool op_make(struct ep *ep, struct op *op);
 /** What the send work request has to look like. */
 void op_fill(struct ep *ep, struct op *op, struct vrb_send_wqe *wqe);
 /** Prepares a receive queue; len and max_sge of @p q are set already. */
-void recvq_init(struct sim *s, struct recvq *q, struct vrb_rq *rq, struct arena *a, struct simcq *cq, uint64_t id, uint32_t n);
+void recvq_init(struct sim *s, struct recvq *q, struct vrb_rq *rq, struct arena *a,
+	struct simcq *cq, uint64_t id, uint32_t n);
 /** Posts receives up to the queue's level. @return how many */
 uint32_t recvq_post(struct sim *s, struct recvq *q);
 

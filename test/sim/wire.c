@@ -2,8 +2,9 @@
 /*
  * The wire: packets on their way, in order of arrival, and what may happen to them.
  *
- * A packet (the same PSN, in the same direction) is harmed at most MERCY times. A queue pair gives up after seven
- * retries, and a scenario with loss has to end well all the same; without that rule one in some thousands would not.
+ * A packet (the same PSN, in the same direction) is harmed at most MERCY times. A queue pair gives
+ * up after seven retries, and a scenario with loss has to end well all the same; without that rule
+ * one in some thousands would not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -147,7 +148,8 @@ inspect(struct sim *s, const struct host *src, const struct packet *p, const str
 {
 	if (!p->icrc_omitted && (p->len < 200 || rng_chance(&s->wire.rng, 100)) && !f->icrc_ok)
 		sim_fail(s, "host %u sent a packet with a wrong ICRC", src->idx);
-	if (f->pkey != 0xffff || f->tver != 0 || f->fecn_becn != 0 || f->resv7 != 0 || f->udp_csum != 0)
+	if (f->pkey != 0xffff || f->tver != 0 || f->fecn_becn != 0 || f->resv7 != 0 ||
+		f->udp_csum != 0)
 		sim_fail(s, "host %u sent a packet with odd fixed fields", src->idx);
 	if (f->sport < 0xc000 || f->smac[5] != src->idx + 1)
 		sim_fail(s, "host %u sent a packet with a wrong source", src->idx);
@@ -162,8 +164,10 @@ flip_bits(struct sim *s, struct packet *p)
 
 	p->corrupt = true;
 	while (n-- > 0)
-		p->data[rng_below(&s->wire.rng, p->len)] ^= (uint8_t)(1u << rng_below(&s->wire.rng, 8));
-	/* The source and destination MAC are no part of the ICRC, but then it is another's packet. */
+		p->data[rng_below(&s->wire.rng, p->len)] ^=
+			(uint8_t)(1u << rng_below(&s->wire.rng, 8));
+	/* The source and destination MAC are no part of the ICRC, but then it is another's packet.
+	 */
 }
 
 static bool
@@ -276,8 +280,15 @@ static void
 junk_make(struct sim *s, struct packet *p, const struct host *dst)
 {
 	struct rng *r = &s->wire.rng;
-	struct frame f = { .dport = 4791, .ttl = 64, .df = true, .sport = 0xc123, .pkey = 0xffff, .opcode = OP_SEND_ONLY,
-		.qpn = 0x11, .daddr = { 10, 0, 0, dst->idx + 1 }, .saddr = { 10, 0, 0, 99 } };
+	struct frame f = {.dport = 4791,
+		.ttl = 64,
+		.df = true,
+		.sport = 0xc123,
+		.pkey = 0xffff,
+		.opcode = OP_SEND_ONLY,
+		.qpn = 0x11,
+		.daddr = {10, 0, 0, dst->idx + 1},
+		.saddr = {10, 0, 0, 99}};
 	unsigned int kind = (unsigned int)rng_below(r, 5);
 
 	f.v6 = rng_chance(r, 300);

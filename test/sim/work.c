@@ -2,9 +2,9 @@
 /*
  * Send work requests: made up at random, with what has to come of each.
  *
- * Order within a queue pair is what makes results predictable: WRITEs to the same range, READs of it and atomics on a
- * counter come one after the other. What the transport does not order (a WRITE behind a READ of the same bytes) is
- * fenced, as a program would do it.
+ * Order within a queue pair is what makes results predictable: WRITEs to the same range, READs of
+ * it and atomics on a counter come one after the other. What the transport does not order (a WRITE
+ * behind a READ of the same bytes) is fenced, as a program would do it.
  */
 #include <string.h>
 
@@ -17,18 +17,33 @@
 static bool
 takes_recv(uint8_t opcode)
 {
-	return opcode == VRB_WR_SEND || opcode == VRB_WR_SEND_WITH_IMM || opcode == VRB_WR_SEND_WITH_INV ||
-		opcode == VRB_WR_RDMA_WRITE_WITH_IMM;
+	return opcode == VRB_WR_SEND || opcode == VRB_WR_SEND_WITH_IMM ||
+	       opcode == VRB_WR_SEND_WITH_INV || opcode == VRB_WR_RDMA_WRITE_WITH_IMM;
 }
 
 static uint8_t
 opcode_choose(struct ep *ep)
 {
 	static const uint8_t mix[] = {
-		VRB_WR_SEND, VRB_WR_SEND, VRB_WR_SEND, VRB_WR_SEND_WITH_IMM, VRB_WR_SEND_WITH_INV, VRB_WR_SEND_WITH_INV,
-		VRB_WR_RDMA_WRITE, VRB_WR_RDMA_WRITE, VRB_WR_RDMA_WRITE, VRB_WR_RDMA_WRITE_WITH_IMM,
-		VRB_WR_RDMA_READ, VRB_WR_RDMA_READ, VRB_WR_RDMA_READ, VRB_WR_ATOMIC_CMP_AND_SWP,
-		VRB_WR_ATOMIC_FETCH_AND_ADD, VRB_WR_ATOMIC_FETCH_AND_ADD, VRB_WR_LOCAL_INV, VRB_WR_BIND_MW, VRB_WR_BIND_MW,
+		VRB_WR_SEND,
+		VRB_WR_SEND,
+		VRB_WR_SEND,
+		VRB_WR_SEND_WITH_IMM,
+		VRB_WR_SEND_WITH_INV,
+		VRB_WR_SEND_WITH_INV,
+		VRB_WR_RDMA_WRITE,
+		VRB_WR_RDMA_WRITE,
+		VRB_WR_RDMA_WRITE,
+		VRB_WR_RDMA_WRITE_WITH_IMM,
+		VRB_WR_RDMA_READ,
+		VRB_WR_RDMA_READ,
+		VRB_WR_RDMA_READ,
+		VRB_WR_ATOMIC_CMP_AND_SWP,
+		VRB_WR_ATOMIC_FETCH_AND_ADD,
+		VRB_WR_ATOMIC_FETCH_AND_ADD,
+		VRB_WR_LOCAL_INV,
+		VRB_WR_BIND_MW,
+		VRB_WR_BIND_MW,
 	};
 
 	return mix[rng_below(&ep->rng, sizeof(mix))];
@@ -122,7 +137,8 @@ make_write(struct ep *ep, struct op *op)
 	op->len = g->len;
 	if (op->len > ep->max_inline)
 		op->flags &= ~VRB_SEND_INLINE;
-	if (!(op->flags & VRB_SEND_INLINE) && !buf_take(&op->buf, &ep->local, &ep->rng, op->len, ep->max_sge))
+	if (!(op->flags & VRB_SEND_INLINE) &&
+		!buf_take(&op->buf, &ep->local, &ep->rng, op->len, ep->max_sge))
 		return false;
 	range_use(op, g);
 	op->version = ++g->version;
@@ -181,7 +197,8 @@ make_send(struct ep *ep, struct op *op)
 			op->flags |= VRB_SEND_FENCE;
 	}
 	op->len = length_choose(ep, ep->max_send);
-	if (!(op->flags & VRB_SEND_INLINE) && !buf_take(&op->buf, &ep->local, &ep->rng, op->len, ep->max_sge))
+	if (!(op->flags & VRB_SEND_INLINE) &&
+		!buf_take(&op->buf, &ep->local, &ep->rng, op->len, ep->max_sge))
 		return false;
 	if (op->opcode == VRB_WR_SEND_WITH_INV)
 		op->win->state = WIN_CLOSING;
@@ -211,14 +228,16 @@ flags_choose(struct ep *ep, struct op *op)
 	struct rng *r = &ep->rng;
 	uint32_t limit = RTE_MIN(ep->depth, ep->scq->quota);
 
-	if (rng_chance(r, 600) || ep->sig_all || ep->unsignaled + 2 >= limit || op->idx + 1 == ep->n_ops)
+	if (rng_chance(r, 600) || ep->sig_all || ep->unsignaled + 2 >= limit ||
+		op->idx + 1 == ep->n_ops)
 		op->flags |= VRB_SEND_SIGNALED;
 	if (rng_chance(r, 60))
 		op->flags |= VRB_SEND_FENCE;
 	if (takes_recv(op->opcode) && (ep->all_solicited || rng_chance(r, 200)))
 		op->flags |= VRB_SEND_SOLICITED;
 	if (ep->max_inline > 0 && rng_chance(r, 300) && op->opcode != VRB_WR_RDMA_READ &&
-		op->opcode != VRB_WR_ATOMIC_CMP_AND_SWP && op->opcode != VRB_WR_ATOMIC_FETCH_AND_ADD)
+		op->opcode != VRB_WR_ATOMIC_CMP_AND_SWP &&
+		op->opcode != VRB_WR_ATOMIC_FETCH_AND_ADD)
 		op->flags |= VRB_SEND_INLINE;
 }
 
@@ -323,14 +342,15 @@ op_fill(struct ep *ep, struct op *op, struct vrb_send_wqe *w)
 		break;
 	case VRB_WR_ATOMIC_CMP_AND_SWP:
 	case VRB_WR_ATOMIC_FETCH_AND_ADD: {
-		const struct range r = { .p = op->ctr->p };
+		const struct range r = {.p = op->ctr->p};
 
 		/* Aligned under either address of the memory, or the first is taken. */
 		do {
 			target_name(ep, &r, 0, &w->remote_addr, &w->rkey);
 		} while (w->remote_addr % 8 != 0);
-		w->atomic.compare_add = op->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD ? op->tag :
-			op->tag & 1 ? op->old : ~op->old;
+		w->atomic.compare_add = op->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD ? op->tag
+					: op->tag & 1				  ? op->old
+										  : ~op->old;
 		w->atomic.swap = ~op->tag;
 		break;
 	}
@@ -356,8 +376,9 @@ op_posted(struct ep *ep, const struct op *op)
 	ep->last_post = s->now;
 	s->messages++;
 	s->bytes += op->len;
-	sim_trace(s, "end %u: posts %u, opcode %u, flags %x, %u bytes in %u pieces%s", ep->idx, op->idx, op->opcode,
-		op->flags, op->len, op->buf.n, op->bad ? ", meant to fail" : "");
+	sim_trace(s, "end %u: posts %u, opcode %u, flags %x, %u bytes in %u pieces%s", ep->idx,
+		op->idx, op->opcode, op->flags, op->len, op->buf.n,
+		op->bad ? ", meant to fail" : "");
 }
 
 void
@@ -384,8 +405,8 @@ ep_post(struct ep *ep)
 			fault_spoil(ep, op, w);
 		rc = vrb_qp_check_send(ep->qp, w);
 		if (rc < 0) {
-			sim_fail(ep->sim, "end %u: a good work request (opcode %u) was refused: %s", ep->idx, op->opcode,
-				strerror(-rc));
+			sim_fail(ep->sim, "end %u: a good work request (opcode %u) was refused: %s",
+				ep->idx, op->opcode, strerror(-rc));
 			break;
 		}
 		op_posted(ep, op);

@@ -14,12 +14,13 @@ struct capture {
 	struct {
 		uint8_t *data;
 		uint32_t len;
-		struct frame f;     /* points into data */
-		char side;          /* 'A' or 'B': who sent it */
+		struct frame f; /* points into data */
+		char side; /* 'A' or 'B': who sent it */
 	} p[CAPTURE_MAX];
 };
 
-/** Reads NAME.pcap from the folder of captures. Aborts the test when it is not there, or no capture of RC packets. */
+/** Reads NAME.pcap from the folder of captures. Aborts the test when it is not there, or no capture
+ * of RC packets. */
 struct capture *capture_read(const char *name);
 void capture_free(struct capture *c);
 /** The first packet of @p side, or NULL. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The completer: acknowledgements, NAKs, responses and silence, and what the requester makes of them.
+ * The completer: acknowledgements, NAKs, responses and silence, and what the requester makes of
+ * them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ respond(struct rig *r, uint8_t opcode, uint32_t psn, const void *p, uint32_t len
 static void
 one_ack_completes_all_before_it(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (unsigned int i = 0; i < 4; i++)
 		rig_post(r, VRB_WR_SEND, i, 1, 0);
@@ -40,7 +41,7 @@ one_ack_completes_all_before_it(void **state)
 static void
 acks_of_the_past_and_of_the_future_are_ignored(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	rig_post(r, VRB_WR_SEND, 0, 1, 0);
 	rig_post(r, VRB_WR_SEND, 1, 1, 0);
@@ -62,7 +63,7 @@ acks_of_the_past_and_of_the_future_are_ignored(void **state)
 static void
 msn_is_ignored(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = rig_packet(r, OP_ACK, RIG_SQ_PSN);
 
 	rig_post(r, VRB_WR_SEND, 0, 1, 0);
@@ -78,7 +79,7 @@ msn_is_ignored(void **state)
 static void
 error_nak(uint8_t syndrome, enum vrb_wc_status status)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (unsigned int i = 0; i < 4; i++)
 		rig_post(r, VRB_WR_SEND, i, 1, 0);
@@ -128,7 +129,7 @@ nak_64_is_remote_operation(void **state)
 static void
 failed_unsignalled_work_is_reported(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (unsigned int i = 0; i < 3; i++) {
 		struct vrb_send_wqe *w = rig_wqe(r, VRB_WR_SEND, i, 1, 0);
@@ -147,14 +148,15 @@ failed_unsignalled_work_is_reported(void **state)
 static void
 sequence_nak_goes_back(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256});
 
 	rig_post(r, VRB_WR_RDMA_WRITE, 0, 1000, 0);
 	rig_post(r, VRB_WR_SEND, 0, 1, 0);
 	rig_send(r);
 	r->next_frame = r->n_frames;
 	rig_ack(r, 0x60, RIG_SQ_PSN + 2);
-	assert_memory_equal(rig_expect(r, OP_WRITE_MIDDLE, RIG_SQ_PSN + 2)->payload, r->mem + 512, 256);
+	assert_memory_equal(
+		rig_expect(r, OP_WRITE_MIDDLE, RIG_SQ_PSN + 2)->payload, r->mem + 512, 256);
 	rig_expect(r, OP_WRITE_LAST, RIG_SQ_PSN + 3);
 	rig_expect(r, OP_SEND_ONLY, RIG_SQ_PSN + 4);
 	rig_expect_silence(r);
@@ -166,7 +168,7 @@ sequence_nak_goes_back(void **state)
 static void
 timeout_repeats_from_the_oldest(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256, .timeout = 14 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256, .timeout = 14});
 	uint64_t start = r->now;
 
 	rig_post(r, VRB_WR_RDMA_WRITE, 0, 1000, 0);
@@ -186,7 +188,7 @@ static void
 timeout_values(void **state)
 {
 	for (uint8_t t = 1; t < 32; t++) {
-		struct rig *r = rig_new(&(struct rig_conf){ .timeout = t });
+		struct rig *r = rig_new(&(struct rig_conf){.timeout = t});
 		uint64_t start = r->now, deadline;
 
 		rig_post(r, VRB_WR_SEND, 0, 1, 0);
@@ -200,7 +202,7 @@ timeout_values(void **state)
 static void
 timeout_zero_is_no_timer(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .timeout = 0 });
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 0});
 
 	rig_post(r, VRB_WR_SEND, 0, 1, 0);
 	rig_take(r);
@@ -214,7 +216,7 @@ timeout_zero_is_no_timer(void **state)
 static void
 retry_count(uint8_t given, unsigned int want)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .timeout = 14, .retry_cnt = given });
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 14, .retry_cnt = given});
 	unsigned int sent = 0;
 
 	rig_post(r, VRB_WR_SEND, 1, 1, 0);
@@ -243,7 +245,7 @@ retries_are_counted(void **state)
 static void
 progress_renews_the_retries(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .timeout = 14, .retry_cnt = 2 });
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 14, .retry_cnt = 2});
 
 	for (unsigned int i = 0; i < 10; i++)
 		rig_post(r, VRB_WR_SEND, i, 1, 0);
@@ -264,12 +266,12 @@ progress_renews_the_retries(void **state)
 static void
 rnr_timer_values(void **state)
 {
-	static const double ms[32] = { 655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96,
-		1.28, 1.92, 2.56, 3.84, 5.12, 7.68, 10.24, 15.36, 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76,
-		327.68, 491.52 };
+	static const double ms[32] = {655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24,
+		0.32, 0.48, 0.64, 0.96, 1.28, 1.92, 2.56, 3.84, 5.12, 7.68, 10.24, 15.36, 20.48,
+		30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52};
 
 	for (uint8_t t = 0; t < 32; t++) {
-		struct rig *r = rig_new(&(struct rig_conf){ .timeout = 20 });
+		struct rig *r = rig_new(&(struct rig_conf){.timeout = 20});
 		uint64_t start = r->now, want = (uint64_t)(ms[t] * 1e6 + 0.5);
 
 		rig_post(r, VRB_WR_SEND, 0, 1, 0);
@@ -288,7 +290,7 @@ rnr_timer_values(void **state)
 static void
 rnr_retry_count(uint8_t given, unsigned int want)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .timeout = 20, .rnr_retry = given });
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 20, .rnr_retry = given});
 	unsigned int sent = 0;
 
 	rig_post(r, VRB_WR_SEND, 1, 1, 0);
@@ -317,11 +319,12 @@ rnr_retries_are_counted(void **state)
 	rnr_retry_count(7, 100); /* for ever */
 }
 
-/* CONVENTIONS: rxe sends it for the packets behind an RNR NAKed one; it is no progress and no reason to send. */
+/* CONVENTIONS: rxe sends it for the packets behind an RNR NAKed one; it is no progress and no
+ * reason to send. */
 static void
 sequence_nak_behind_rnr_nak_is_ignored(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256, .timeout = 20 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256, .timeout = 20});
 
 	rig_post(r, VRB_WR_SEND, 0, 1000, 0);
 	rig_send(r);
@@ -337,7 +340,7 @@ sequence_nak_behind_rnr_nak_is_ignored(void **state)
 static void
 response_acknowledges_what_is_before_it(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	rig_post(r, VRB_WR_SEND, 0, 1, 0);
 	rig_post(r, VRB_WR_RDMA_READ, 100, 5, 0);
@@ -350,11 +353,12 @@ response_acknowledges_what_is_before_it(void **state)
 	rig_free(r);
 }
 
-/* CONVENTIONS: an ACK does not complete past an unanswered READ; it tells that the response was lost. */
+/* CONVENTIONS: an ACK does not complete past an unanswered READ; it tells that the response was
+ * lost. */
 static void
 ack_past_a_read_asks_for_it_again(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .timeout = 14 });
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 14});
 
 	rig_post(r, VRB_WR_RDMA_READ, 100, 5, 0);
 	rig_post(r, VRB_WR_SEND, 0, 1, 0);
@@ -377,7 +381,7 @@ ack_past_a_read_asks_for_it_again(void **state)
 static void
 gap_in_a_read_is_asked_for_again(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256, .timeout = 14 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256, .timeout = 14});
 	uint8_t buf[800];
 	const struct frame *f;
 
@@ -388,7 +392,8 @@ gap_in_a_read_is_asked_for_again(void **state)
 	respond(r, OP_RESP_MIDDLE, RIG_SQ_PSN + 2, buf + 512, 256);
 	respond(r, OP_RESP_LAST, RIG_SQ_PSN + 3, buf + 768, 32);
 	rig_expect_empty(r, r->scq);
-	/* From the missing packet on; rxe then answers with Middle, others with First: both are good. */
+	/* From the missing packet on; rxe then answers with Middle, others with First: both are
+	 * good. */
 	f = rig_expect(r, OP_READ_REQ, RIG_SQ_PSN + 1);
 	assert_int_equal(f->va, 0x123456789000ull + 256);
 	assert_int_equal(f->dmalen, 800 - 256);
@@ -403,7 +408,7 @@ gap_in_a_read_is_asked_for_again(void **state)
 static void
 repeated_read_may_start_with_first(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256, .timeout = 14 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256, .timeout = 14});
 	uint8_t buf[600];
 
 	pattern_fill(buf, sizeof(buf), 3, 0);
@@ -419,11 +424,12 @@ repeated_read_may_start_with_first(void **state)
 	rig_free(r);
 }
 
-/* A response that comes again after its READ has completed must not be stored again: the memory is the program's. */
+/* A response that comes again after its READ has completed must not be stored again: the memory is
+ * the program's. */
 static void
 late_response_touches_nothing(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	rig_post(r, VRB_WR_RDMA_READ, 0, 5, 0);
 	rig_take(r);
@@ -442,7 +448,7 @@ late_response_touches_nothing(void **state)
 static void
 wrong_responses_end_the_queue_pair(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	rig_post(r, VRB_WR_RDMA_READ, 0, 5, 0);
 	rig_take(r);
@@ -450,7 +456,7 @@ wrong_responses_end_the_queue_pair(void **state)
 	rig_poll(r, r->scq, VRB_WC_BAD_RESP_ERR);
 	assert_int_equal(pattern_check(r->mem, 100, 1, 0), -1);
 	rig_free(r);
-	r = rig_new(&(struct rig_conf){ 0 });
+	r = rig_new(&(struct rig_conf){0});
 	rig_post(r, VRB_WR_RDMA_READ, 0, 5, 0);
 	rig_take(r);
 	respond(r, OP_ATOMIC_ACK, RIG_SQ_PSN, NULL, 0);
@@ -461,11 +467,13 @@ wrong_responses_end_the_queue_pair(void **state)
 static void
 read_into_a_region_without_local_write(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_send_wqe *w = rig_wqe(r, VRB_WR_RDMA_READ, 0, 5, 0);
 	struct vrb_mr *mr;
 
-	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, 4096, (uintptr_t)r->mem, VRB_ACCESS_REMOTE_READ, &mr), 0);
+	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, 4096, (uintptr_t)r->mem,
+				 VRB_ACCESS_REMOTE_READ, &mr),
+		0);
 	((struct vrb_sge *)w->data)->lkey = mr->lkey;
 	rig_commit(r, w);
 	if (rig_send(r) > 0)
@@ -478,7 +486,7 @@ read_into_a_region_without_local_write(void **state)
 static void
 solicited_only_arming(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (unsigned int i = 0; i < 4; i++)
 		rig_post_recv(r, i, 0);
@@ -496,7 +504,9 @@ solicited_only_arming(void **state)
 	/* An arming for any is not weakened, and an error counts as solicited. */
 	vrb_cq_arm(r->rcq, true);
 	rig_post_recv(r, 9, 0);
-	assert_int_equal(vrb_qp_modify(r->qp, &(struct vrb_qp_attr){ .state = VRB_QPS_ERR }, VRB_QP_STATE, r->now), 0);
+	assert_int_equal(vrb_qp_modify(r->qp, &(struct vrb_qp_attr){.state = VRB_QPS_ERR},
+				 VRB_QP_STATE, r->now),
+		0);
 	assert_int_equal(r->notified, 3);
 	rig_free(r);
 }

@@ -28,7 +28,8 @@ install(void)
 static uint8_t *
 pages(size_t n)
 {
-	uint8_t *p = mmap(NULL, n * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p =
+		mmap(NULL, n * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(p != MAP_FAILED);
 	return p;
@@ -50,7 +51,7 @@ copies(void **state)
 static void
 unmapped_memory(void **state)
 {
-	uint8_t *p = pages(2), buf[8192] = { 0 };
+	uint8_t *p = pages(2), buf[8192] = {0};
 
 	install();
 	munmap(p + 4096, 4096);
@@ -61,14 +62,15 @@ unmapped_memory(void **state)
 	/* And again, as often as one likes. */
 	for (unsigned int i = 0; i < 1000; i++)
 		assert_int_equal(vrb_guard_copy(buf, p + 4096, 1), -EFAULT);
-	assert_int_equal(vrb_guard_copy((void *)(uintptr_t)0xdead000000000000ull, buf, 8), -EFAULT); /* not canonical */
+	assert_int_equal(vrb_guard_copy((void *)(uintptr_t)0xdead000000000000ull, buf, 8),
+		-EFAULT); /* not canonical */
 	munmap(p, 4096);
 }
 
 static void
 read_only_memory(void **state)
 {
-	uint8_t *p = pages(1), buf[16] = { 0 };
+	uint8_t *p = pages(1), buf[16] = {0};
 	uint64_t old;
 
 	install();
@@ -195,7 +197,7 @@ own_handler_then_fault(void)
 static void
 own_info_handler_then_fault(void)
 {
-	struct sigaction sa = { .sa_sigaction = on_own_info, .sa_flags = SA_SIGINFO };
+	struct sigaction sa = {.sa_sigaction = on_own_info, .sa_flags = SA_SIGINFO};
 
 	sigaction(SIGSEGV, &sa, NULL);
 	if (vrb_guard_install() < 0)
@@ -222,7 +224,8 @@ default_then_kill(void)
 	pause();
 }
 
-/* The program puts its handler in front later; installing once more makes copies safe again, and keeps theirs. */
+/* The program puts its handler in front later; installing once more makes copies safe again, and
+ * keeps theirs. */
 static void
 replaced_and_installed_again(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory regions and windows: bounds, keys, rights, rules of binding; memory that has gone away; huge messages.
+ * Memory regions and windows: bounds, keys, rights, rules of binding; memory that has gone away;
+ * huge messages.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ reg(struct rig *r, uint64_t addr, uint64_t len, uint64_t iova, uint32_t access)
 static void
 registration_is_checked(void **state)
 {
-	struct rig *r = rig_bare(&(struct rig_conf){ 0 });
+	struct rig *r = rig_bare(&(struct rig_conf){0});
 
 	assert_int_equal(reg(r, 0x1000, 0x1000, 0x1000, ALL), 0);
 	assert_int_equal(reg(r, 0x1000, 0, 0x1000, 0), 0);
@@ -45,7 +46,7 @@ registration_is_checked(void **state)
 static void
 keys_are_distinct_and_change(void **state)
 {
-	struct rig *r = rig_bare(&(struct rig_conf){ 0 });
+	struct rig *r = rig_bare(&(struct rig_conf){0});
 	struct vrb_mr *mr[3000];
 	uint32_t old;
 
@@ -70,7 +71,7 @@ keys_are_distinct_and_change(void **state)
 static void
 references_keep_objects(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	assert_int_equal(vrb_pd_destroy(r->e, r->pd), -EBUSY);
 	assert_int_equal(vrb_cq_destroy(r->e, r->scq), -EBUSY);
@@ -87,12 +88,22 @@ references_keep_objects(void **state)
 static void
 bounds_at_the_end_of_the_address_space(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	const uint64_t iova = 0 - (uint64_t)64;
 	struct vrb_mr *mr;
-	static const struct { uint64_t off; uint32_t len; bool good; } cases[] = {
-		{ 0, 64, true }, { 63, 1, true }, { 0, 65, false }, { 63, 2, false }, { 64, 1, false }, { (uint64_t)-1, 1, false },
-		{ 1, 64, false }, { 32, 0x7fffffff, false },
+	static const struct {
+		uint64_t off;
+		uint32_t len;
+		bool good;
+	} cases[] = {
+		{0, 64, true},
+		{63, 1, true},
+		{0, 65, false},
+		{63, 2, false},
+		{64, 1, false},
+		{(uint64_t)-1, 1, false},
+		{1, 64, false},
+		{32, 0x7fffffff, false},
 	};
 
 	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, 64, iova, ALL, &mr), 0);
@@ -104,7 +115,8 @@ bounds_at_the_end_of_the_address_space(void **state)
 		f.rkey = mr->rkey;
 		rig_receive(r, &f);
 		if (cases[i].good)
-			assert_memory_equal(rig_expect(r, OP_RESP_ONLY, RIG_RQ_PSN)->payload, r->mem + cases[i].off, cases[i].len);
+			assert_memory_equal(rig_expect(r, OP_RESP_ONLY, RIG_RQ_PSN)->payload,
+				r->mem + cases[i].off, cases[i].len);
 		else
 			rig_expect_ack(r, 0x62, RIG_RQ_PSN);
 		vrb_qp_destroy(r->qp);
@@ -116,7 +128,8 @@ bounds_at_the_end_of_the_address_space(void **state)
 /* ---- windows ---- */
 
 static enum vrb_wc_status
-bind(struct rig *r, struct vrb_mr *mw, struct vrb_mr *mr, uint64_t off, uint64_t len, uint32_t access)
+bind(struct rig *r, struct vrb_mr *mw, struct vrb_mr *mr, uint64_t off, uint64_t len,
+	uint32_t access)
 {
 	struct vrb_send_wqe *w = rig_wqe(r, VRB_WR_BIND_MW, 1, 0, 0);
 	struct vrb_cqe *c;
@@ -167,16 +180,22 @@ write_one(struct rig *r, uint32_t rkey, uint64_t va)
 static void
 window_narrows_its_region(void **state)
 {
-	static const struct { uint64_t off; uint8_t syndrome; } cases[] = { { 99, 0x62 }, { 100, 0 }, { 149, 0 }, { 150, 0x62 } };
+	static const struct {
+		uint64_t off;
+		uint8_t syndrome;
+	} cases[] = {{99, 0x62}, {100, 0}, {149, 0}, {150, 0x62}};
 
 	for (unsigned int i = 0; i < 8; i++) {
-		struct rig *r = rig_new(&(struct rig_conf){ 0 });
+		struct rig *r = rig_new(&(struct rig_conf){0});
 		struct vrb_mr *mw = window(r, 2);
 		bool zero = i >= 4;
 		uint64_t va = zero ? cases[i % 4].off - 100 : (uintptr_t)r->mem + cases[i % 4].off;
 		uint32_t key = mw->rkey + 1;
 
-		assert_int_equal(bind(r, mw, r->mr, 100, 50, VRB_ACCESS_REMOTE_WRITE | (zero ? VRB_ACCESS_ZERO_BASED : 0)), 0);
+		assert_int_equal(
+			bind(r, mw, r->mr, 100, 50,
+				VRB_ACCESS_REMOTE_WRITE | (zero ? VRB_ACCESS_ZERO_BASED : 0)),
+			0);
 		assert_int_equal(mw->rkey & 0xff, key & 0xff); /* the tag is the program's */
 		assert_int_equal(write_one(r, mw->rkey, va), cases[i % 4].syndrome);
 		if (cases[i % 4].syndrome == 0)
@@ -188,7 +207,7 @@ window_narrows_its_region(void **state)
 static void
 window_gives_only_its_rights(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_mr *mw = window(r, 2);
 
 	assert_int_equal(bind(r, mw, r->mr, 0, 50, VRB_ACCESS_REMOTE_READ), 0);
@@ -199,7 +218,7 @@ window_gives_only_its_rights(void **state)
 static void
 unbound_window_is_closed(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	assert_int_equal(write_one(r, window(r, 2)->rkey, (uintptr_t)r->mem), 0x62);
 	rig_free(r);
@@ -209,7 +228,7 @@ unbound_window_is_closed(void **state)
 static void
 window_of_another_queue_pair(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_mr *mw = window(r, 2);
 	struct vrb_qp *first = r->qp;
 
@@ -225,7 +244,7 @@ window_of_another_queue_pair(void **state)
 static void
 window_ends_with_its_queue_pair(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_mr *mw = window(r, 2);
 
 	assert_int_equal(bind(r, mw, r->mr, 0, 50, VRB_ACCESS_REMOTE_WRITE), 0);
@@ -241,7 +260,7 @@ static void
 binds_that_are_refused(void **state)
 {
 	for (unsigned int i = 0; i < 7; i++) {
-		struct rig *r = rig_new(&(struct rig_conf){ 0 });
+		struct rig *r = rig_new(&(struct rig_conf){0});
 		struct vrb_mr *mw = window(r, 2), *mr = r->mr;
 		uint64_t off = 0, len = 50;
 		struct vrb_pd *pd;
@@ -249,16 +268,21 @@ binds_that_are_refused(void **state)
 		assert_int_equal(vrb_pd_create(r->e, &pd), 0);
 		switch (i) {
 		case 0: /* not registered for it */
-			assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, 100, 0, VRB_ACCESS_LOCAL_WRITE, &mr), 0);
+			assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, 100, 0,
+						 VRB_ACCESS_LOCAL_WRITE, &mr),
+				0);
 			break;
 		case 1: /* its region may not be written */
-			assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, 100, 0, VRB_ACCESS_MW_BIND, &mr), 0);
+			assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, 100, 0,
+						 VRB_ACCESS_MW_BIND, &mr),
+				0);
 			break;
 		case 2: /* beyond it */
 			off = RIG_MEM - 49;
 			break;
 		case 3: /* another protection domain */
-			assert_int_equal(vrb_mr_reg(r->e, pd, (uintptr_t)r->mem, 100, 0, ALL, &mr), 0);
+			assert_int_equal(
+				vrb_mr_reg(r->e, pd, (uintptr_t)r->mem, 100, 0, ALL, &mr), 0);
 			break;
 		case 4:
 			vrb_mw_free(r->e, mw);
@@ -270,7 +294,8 @@ binds_that_are_refused(void **state)
 		default: /* to nothing */
 			len = 0;
 		}
-		assert_int_equal(bind(r, mw, mr, off, len, VRB_ACCESS_REMOTE_WRITE), VRB_WC_MW_BIND_ERR);
+		assert_int_equal(
+			bind(r, mw, mr, off, len, VRB_ACCESS_REMOTE_WRITE), VRB_WC_MW_BIND_ERR);
 		assert_int_equal(vrb_qp_state(r->qp), VRB_QPS_ERR);
 		rig_free(r);
 	}
@@ -279,7 +304,7 @@ binds_that_are_refused(void **state)
 static void
 window_of_type_1_can_be_moved_and_closed(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_mr *mw = window(r, 1);
 	uint32_t old;
 
@@ -297,7 +322,7 @@ window_of_type_1_can_be_moved_and_closed(void **state)
 static void
 local_invalidate(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_mr *mw = window(r, 2);
 	struct vrb_send_wqe *w;
 
@@ -323,7 +348,8 @@ local_invalidate(void **state)
 static uint8_t *
 pages(size_t n)
 {
-	uint8_t *p = mmap(NULL, n * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p =
+		mmap(NULL, n * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(p != MAP_FAILED);
 	return p;
@@ -333,14 +359,16 @@ static void
 unmapped_source_of_a_send(void **state)
 {
 	for (unsigned int i = 0; i < 2; i++) {
-		struct rig *r = rig_new(&(struct rig_conf){ 0 });
+		struct rig *r = rig_new(&(struct rig_conf){0});
 		struct vrb_send_wqe *w;
 		uint8_t *p = pages(2);
 		struct vrb_mr *mr;
 
-		assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)p, 8192, (uintptr_t)p, ALL, &mr), 0);
+		assert_int_equal(
+			vrb_mr_reg(r->e, r->pd, (uintptr_t)p, 8192, (uintptr_t)p, ALL, &mr), 0);
 		w = rig_wqe(r, VRB_WR_SEND, 0, 100, 0);
-		*(struct vrb_sge *)w->data = (struct vrb_sge){ (uintptr_t)p + 4096 - (i ? 50 : 0), 100, mr->lkey };
+		*(struct vrb_sge *)w->data =
+			(struct vrb_sge){(uintptr_t)p + 4096 - (i ? 50 : 0), 100, mr->lkey};
 		munmap(p + 4096, 4096);
 		rig_commit(r, w);
 		rig_expect_silence(r);
@@ -353,7 +381,7 @@ unmapped_source_of_a_send(void **state)
 static void
 unmapped_target_of_a_read(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_send_wqe *w;
 	uint8_t *p = pages(1);
 	struct vrb_mr *mr;
@@ -361,7 +389,7 @@ unmapped_target_of_a_read(void **state)
 
 	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)p, 4096, (uintptr_t)p, ALL, &mr), 0);
 	w = rig_wqe(r, VRB_WR_RDMA_READ, 0, 4, 0);
-	*(struct vrb_sge *)w->data = (struct vrb_sge){ (uintptr_t)p, 4, mr->lkey };
+	*(struct vrb_sge *)w->data = (struct vrb_sge){(uintptr_t)p, 4, mr->lkey};
 	rig_commit(r, w);
 	rig_take(r);
 	mprotect(p, 4096, PROT_READ);
@@ -378,15 +406,16 @@ unmapped_target_of_a_read(void **state)
 static void
 unmapped_memory_at_the_responder(void **state)
 {
-	static const uint8_t ops[] = { OP_WRITE_ONLY, OP_READ_REQ, OP_CAS, OP_FADD };
+	static const uint8_t ops[] = {OP_WRITE_ONLY, OP_READ_REQ, OP_CAS, OP_FADD};
 
 	for (unsigned int i = 0; i < sizeof(ops); i++) {
-		struct rig *r = rig_new(&(struct rig_conf){ 0 });
+		struct rig *r = rig_new(&(struct rig_conf){0});
 		struct frame f = rig_packet(r, ops[i], RIG_RQ_PSN);
 		uint8_t *p = pages(1);
 		struct vrb_mr *mr;
 
-		assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)p, 4096, (uintptr_t)p, ALL, &mr), 0);
+		assert_int_equal(
+			vrb_mr_reg(r->e, r->pd, (uintptr_t)p, 4096, (uintptr_t)p, ALL, &mr), 0);
 		munmap(p, 4096);
 		f.rkey = mr->rkey;
 		f.va = (uintptr_t)p;
@@ -403,7 +432,7 @@ unmapped_memory_at_the_responder(void **state)
 static void
 truncated_file_behind_a_receive(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = rig_packet(r, OP_SEND_ONLY, RIG_RQ_PSN);
 	char name[] = "/tmp/roce_mem_XXXXXX";
 	int fd = mkstemp(name);
@@ -421,7 +450,7 @@ truncated_file_behind_a_receive(void **state)
 	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)p, 4096, (uintptr_t)p, ALL, &mr), 0);
 	rig_post_recv(r, 0, 100);
 	w = vrb_rq_at(vrb_qp_rq(r->qp), 0);
-	w->sge[0] = (struct vrb_sge){ (uintptr_t)p, 100, mr->lkey };
+	w->sge[0] = (struct vrb_sge){(uintptr_t)p, 100, mr->lkey};
 	f.payload = (const uint8_t *)"abcd";
 	f.len = 4;
 	rig_receive(r, &f);
@@ -433,26 +462,30 @@ truncated_file_behind_a_receive(void **state)
 
 /* ---- 2^31 bytes ---- */
 
-/* Packet by packet it would take minutes: the start, and the end after acknowledgements of everything in between. */
+/* Packet by packet it would take minutes: the start, and the end after acknowledgements of
+ * everything in between. */
 static void
 largest_read(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256, .sq_psn = 0xfffff0 });
-	uint8_t *p = mmap(NULL, VRB_MAX_MSG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256, .sq_psn = 0xfffff0});
+	uint8_t *p = mmap(NULL, VRB_MAX_MSG, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	const uint32_t packets = VRB_MAX_MSG / 256;
 	static uint8_t zeros[256];
 	struct vrb_send_wqe *w;
 	struct vrb_mr *mr;
-	struct frame f = { 0 };
+	struct frame f = {0};
 	uint8_t buf[512];
 	uint32_t asked = 0, n;
 
 	assert_true(p != MAP_FAILED);
-	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)p, VRB_MAX_MSG, (uintptr_t)p, ALL, &mr), 0);
+	assert_int_equal(
+		vrb_mr_reg(r->e, r->pd, (uintptr_t)p, VRB_MAX_MSG, (uintptr_t)p, ALL, &mr), 0);
 	w = rig_wqe(r, VRB_WR_RDMA_READ, 0, VRB_MAX_MSG, 0);
-	*(struct vrb_sge *)w->data = (struct vrb_sge){ (uintptr_t)p, VRB_MAX_MSG, mr->lkey };
+	*(struct vrb_sge *)w->data = (struct vrb_sge){(uintptr_t)p, VRB_MAX_MSG, mr->lkey};
 	assert_int_equal(rig_commit(r, w), 0);
-	/* As it is zero everywhere, the zero page is all that is ever mapped; only the first chunks and the last are answered. */
+	/* As it is zero everywhere, the zero page is all that is ever mapped; only the first chunks
+	 * and the last are answered. */
 	for (uint32_t i = 0; i < 3 * VRB_READ_CHUNK; i++) {
 		rig_send(r);
 		while (r->next_frame < r->n_frames) {
@@ -478,14 +511,17 @@ largest_read(void **state)
 static void
 largest_read_at_the_responder(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_4096, .no_icrc = true, .zero_copy = true });
-	uint8_t *p = mmap(NULL, VRB_MAX_MSG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct rig *r = rig_new(
+		&(struct rig_conf){.mtu = VRB_MTU_4096, .no_icrc = true, .zero_copy = true});
+	uint8_t *p = mmap(NULL, VRB_MAX_MSG, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct frame f = rig_packet(r, OP_READ_REQ, RIG_RQ_PSN);
 	const uint32_t packets = VRB_MAX_MSG / 4096;
 	struct vrb_mr *mr;
 
 	assert_true(p != MAP_FAILED);
-	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)p, VRB_MAX_MSG, (uintptr_t)p, ALL, &mr), 0);
+	assert_int_equal(
+		vrb_mr_reg(r->e, r->pd, (uintptr_t)p, VRB_MAX_MSG, (uintptr_t)p, ALL, &mr), 0);
 	f.va = (uintptr_t)p;
 	f.rkey = mr->rkey;
 	f.dmalen = VRB_MAX_MSG;

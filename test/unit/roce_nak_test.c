@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the responder refuses: one row of CONVENTIONS ("NAKs") a test. Where rxe departs from the specification, the
- * specification counts.
+ * What the responder refuses: one row of CONVENTIONS ("NAKs") a test. Where rxe departs from the
+ * specification, the specification counts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ expect_end(struct rig *r, uint8_t syndrome, uint32_t psn)
 static void
 psn_ahead_gets_one_nak(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = data(r, OP_SEND_ONLY, RIG_RQ_PSN + 5, 0);
 
 	for (unsigned int i = 0; i < 3; i++)
@@ -64,12 +64,13 @@ psn_ahead_gets_one_nak(void **state)
 static void
 no_receive_gets_rnr_nak(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = data(r, OP_SEND_FIRST, RIG_RQ_PSN, 1024);
 
 	rig_receive(r, &f); /* already on the First packet */
 	rig_expect_ack(r, 0x20 | 12, RIG_RQ_PSN);
-	/* The packets behind it: rxe sends a sequence NAK, once, that a requester must not take as progress; we are silent. */
+	/* The packets behind it: rxe sends a sequence NAK, once, that a requester must not take as
+	 * progress; we are silent. */
 	f = data(r, OP_SEND_LAST, RIG_RQ_PSN + 1, 10);
 	rig_receive(r, &f);
 	if (rig_send(r) > 0)
@@ -87,7 +88,7 @@ no_receive_gets_rnr_nak(void **state)
 static void
 write_with_immediate_gets_rnr_nak_on_its_last_packet(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = data(r, OP_WRITE_FIRST, RIG_RQ_PSN, 1024);
 
 	f.dmalen = 1030;
@@ -106,7 +107,8 @@ write_with_immediate_gets_rnr_nak_on_its_last_packet(void **state)
 
 /* 0x62: key, range and rights, for each of WRITE, READ and atomic. */
 static void
-remote_access(const struct rig_conf *c, uint8_t opcode, void (*spoil)(struct rig *r, struct frame *f))
+remote_access(
+	const struct rig_conf *c, uint8_t opcode, void (*spoil)(struct rig *r, struct frame *f))
 {
 	struct rig *r = rig_new(c);
 	struct frame f = data(r, opcode, RIG_RQ_PSN, opcode == OP_WRITE_ONLY ? 64 : 0);
@@ -160,7 +162,9 @@ spoil_rights(struct rig *r, struct frame *f)
 {
 	struct vrb_mr *mr;
 
-	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, RIG_MEM, (uintptr_t)r->mem, VRB_ACCESS_LOCAL_WRITE, &mr), 0);
+	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, RIG_MEM, (uintptr_t)r->mem,
+				 VRB_ACCESS_LOCAL_WRITE, &mr),
+		0);
 	f->rkey = mr->rkey;
 }
 
@@ -172,7 +176,8 @@ spoil_pd(struct rig *r, struct frame *f)
 
 	assert_int_equal(vrb_pd_create(r->e, &pd), 0);
 	assert_int_equal(vrb_mr_reg(r->e, pd, (uintptr_t)r->mem, RIG_MEM, (uintptr_t)r->mem,
-		VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE, &mr), 0);
+				 VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE, &mr),
+		0);
 	f->rkey = mr->rkey;
 }
 
@@ -186,14 +191,21 @@ spoil_dereg(struct rig *r, struct frame *f)
 static void
 remote_access_is_checked(void **state)
 {
-	static const uint8_t opcodes[] = { OP_WRITE_ONLY, OP_READ_REQ, OP_CAS, OP_FADD };
+	static const uint8_t opcodes[] = {OP_WRITE_ONLY, OP_READ_REQ, OP_CAS, OP_FADD};
 	static void (*const spoils[])(struct rig *, struct frame *) = {
-		spoil_key, spoil_tag, spoil_end, spoil_start, spoil_wrap, spoil_rights, spoil_pd, spoil_dereg,
+		spoil_key,
+		spoil_tag,
+		spoil_end,
+		spoil_start,
+		spoil_wrap,
+		spoil_rights,
+		spoil_pd,
+		spoil_dereg,
 	};
 
 	for (unsigned int i = 0; i < sizeof(opcodes); i++)
 		for (unsigned int k = 0; k < sizeof(spoils) / sizeof(spoils[0]); k++)
-			remote_access(&(struct rig_conf){ 0 }, opcodes[i], spoils[k]);
+			remote_access(&(struct rig_conf){0}, opcodes[i], spoils[k]);
 }
 
 /* 0x61: the request itself is wrong. */
@@ -222,48 +234,58 @@ invalid(const struct rig_conf *c, struct frame *frames, unsigned int n)
 	rig_free(r);
 }
 
-#define INVALID(name, conf, ...)                                                                                       \
-	static void name(void **state)                                                                                 \
-	{                                                                                                              \
-		struct frame frames[] = { __VA_ARGS__ };                                                               \
-															       \
-		(void)state;                                                                                           \
-		invalid(&(struct rig_conf){ conf }, frames, sizeof(frames) / sizeof(frames[0]));                       \
+#define INVALID(name, conf, ...) \
+	static void name(void **state) \
+	{ \
+		struct frame frames[] = {__VA_ARGS__}; \
+\
+		(void)state; \
+		invalid(&(struct rig_conf){conf}, frames, sizeof(frames) / sizeof(frames[0])); \
 	}
 
-INVALID(qp_without_remote_write, .access = VRB_ACCESS_REMOTE_READ, { .opcode = OP_WRITE_ONLY, .len = 4, .dmalen = 4 })
-INVALID(qp_without_remote_read, .access = VRB_ACCESS_REMOTE_WRITE, { .opcode = OP_READ_REQ, .dmalen = 4 })
-INVALID(qp_without_remote_atomic, .access = VRB_ACCESS_REMOTE_WRITE, { .opcode = OP_FADD })
-INVALID(read_depth_zero, .max_rd_atomic = 255, { .opcode = OP_READ_REQ, .dmalen = 4 })
-INVALID(atomic_depth_zero, .max_rd_atomic = 255, { .opcode = OP_CAS })
-INVALID(misaligned_atomic, .mtu = 0, { .opcode = OP_FADD, .va = 4 })
-INVALID(middle_without_first, .mtu = 0, { .opcode = OP_SEND_MIDDLE, .len = 1024 })
-INVALID(last_without_first, .mtu = 0, { .opcode = OP_WRITE_LAST, .len = 10 })
-INVALID(only_inside_a_message, .mtu = 0, { .opcode = OP_SEND_FIRST, .len = 1024 }, { .opcode = OP_SEND_ONLY, .len = 4 })
-INVALID(write_inside_a_send, .mtu = 0, { .opcode = OP_SEND_FIRST, .len = 1024 }, { .opcode = OP_WRITE_MIDDLE, .len = 1024 })
-INVALID(read_inside_a_send, .mtu = 0, { .opcode = OP_SEND_FIRST, .len = 1024 }, { .opcode = OP_READ_REQ, .dmalen = 4 })
-INVALID(atomic_inside_a_write, .mtu = 0, { .opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 2000 }, { .opcode = OP_FADD })
-INVALID(short_first, .mtu = 0, { .opcode = OP_SEND_FIRST, .len = 1020 })
-INVALID(short_middle, .mtu = 0, { .opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 3000 }, { .opcode = OP_WRITE_MIDDLE, .len = 8 })
-INVALID(long_only, .mtu = 0, { .opcode = OP_SEND_ONLY, .len = 1028 })
-INVALID(empty_last, .mtu = 0, { .opcode = OP_SEND_FIRST, .len = 1024 }, { .opcode = OP_SEND_LAST, .len = 0 })
-INVALID(write_shorter_than_it_says, .mtu = 0, { .opcode = OP_WRITE_ONLY, .len = 64, .dmalen = 100 })
-INVALID(write_longer_than_it_says, .mtu = 0, { .opcode = OP_WRITE_ONLY, .len = 64, .dmalen = 32 })
-INVALID(write_first_that_is_all, .mtu = 0, { .opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 1024 })
-INVALID(write_middle_beyond, .mtu = 0, { .opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 1500 },
-	{ .opcode = OP_WRITE_MIDDLE, .len = 1024 })
-INVALID(write_last_too_short, .mtu = 0, { .opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 1500 },
-	{ .opcode = OP_WRITE_LAST, .len = 400 })
-INVALID(write_over_two_gigabytes, .mtu = 0, { .opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 0x80000001u })
-INVALID(read_over_two_gigabytes, .mtu = 0, { .opcode = OP_READ_REQ, .dmalen = 0xffffffffu })
+INVALID(qp_without_remote_write, .access = VRB_ACCESS_REMOTE_READ,
+	{.opcode = OP_WRITE_ONLY, .len = 4, .dmalen = 4})
+INVALID(qp_without_remote_read, .access = VRB_ACCESS_REMOTE_WRITE,
+	{.opcode = OP_READ_REQ, .dmalen = 4})
+INVALID(qp_without_remote_atomic, .access = VRB_ACCESS_REMOTE_WRITE, {.opcode = OP_FADD})
+INVALID(read_depth_zero, .max_rd_atomic = 255, {.opcode = OP_READ_REQ, .dmalen = 4})
+INVALID(atomic_depth_zero, .max_rd_atomic = 255, {.opcode = OP_CAS})
+INVALID(misaligned_atomic, .mtu = 0, {.opcode = OP_FADD, .va = 4})
+INVALID(middle_without_first, .mtu = 0, {.opcode = OP_SEND_MIDDLE, .len = 1024})
+INVALID(last_without_first, .mtu = 0, {.opcode = OP_WRITE_LAST, .len = 10})
+INVALID(only_inside_a_message, .mtu = 0, {.opcode = OP_SEND_FIRST, .len = 1024},
+	{.opcode = OP_SEND_ONLY, .len = 4})
+INVALID(write_inside_a_send, .mtu = 0, {.opcode = OP_SEND_FIRST, .len = 1024},
+	{.opcode = OP_WRITE_MIDDLE, .len = 1024})
+INVALID(read_inside_a_send, .mtu = 0, {.opcode = OP_SEND_FIRST, .len = 1024},
+	{.opcode = OP_READ_REQ, .dmalen = 4})
+INVALID(atomic_inside_a_write, .mtu = 0, {.opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 2000},
+	{.opcode = OP_FADD})
+INVALID(short_first, .mtu = 0, {.opcode = OP_SEND_FIRST, .len = 1020})
+INVALID(short_middle, .mtu = 0, {.opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 3000},
+	{.opcode = OP_WRITE_MIDDLE, .len = 8})
+INVALID(long_only, .mtu = 0, {.opcode = OP_SEND_ONLY, .len = 1028})
+INVALID(empty_last, .mtu = 0, {.opcode = OP_SEND_FIRST, .len = 1024},
+	{.opcode = OP_SEND_LAST, .len = 0})
+INVALID(write_shorter_than_it_says, .mtu = 0, {.opcode = OP_WRITE_ONLY, .len = 64, .dmalen = 100})
+INVALID(write_longer_than_it_says, .mtu = 0, {.opcode = OP_WRITE_ONLY, .len = 64, .dmalen = 32})
+INVALID(write_first_that_is_all, .mtu = 0, {.opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 1024})
+INVALID(write_middle_beyond, .mtu = 0, {.opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 1500},
+	{.opcode = OP_WRITE_MIDDLE, .len = 1024})
+INVALID(write_last_too_short, .mtu = 0, {.opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 1500},
+	{.opcode = OP_WRITE_LAST, .len = 400})
+INVALID(write_over_two_gigabytes, .mtu = 0,
+	{.opcode = OP_WRITE_FIRST, .len = 1024, .dmalen = 0x80000001u})
+INVALID(read_over_two_gigabytes, .mtu = 0, {.opcode = OP_READ_REQ, .dmalen = 0xffffffffu})
 
 static void
 more_reads_than_allowed(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .max_rd_atomic = 1 });
+	struct rig *r = rig_new(&(struct rig_conf){.max_rd_atomic = 1});
 	unsigned int i;
 
-	/* Some more than agreed are put up with; in the end it is refused. Answers are not sent meanwhile. */
+	/* Some more than agreed are put up with; in the end it is refused. Answers are not sent
+	 * meanwhile. */
 	for (i = 0; i < 20 && vrb_qp_state(r->qp) == VRB_QPS_RTS; i++) {
 		struct frame f = rig_packet(r, OP_READ_REQ, RIG_RQ_PSN + i);
 
@@ -278,11 +300,12 @@ more_reads_than_allowed(void **state)
 	rig_free(r);
 }
 
-/* The specification's NAK (rxe: 0x63), and the specification's completion (rxe: local QP operation error). */
+/* The specification's NAK (rxe: 0x63), and the specification's completion (rxe: local QP operation
+ * error). */
 static void
 send_longer_than_the_receive(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = data(r, OP_SEND_FIRST, RIG_RQ_PSN, 1024);
 
 	rig_post_recv(r, 0, 1500);
@@ -300,7 +323,7 @@ send_longer_than_the_receive(void **state)
 static void
 receive_with_a_wrong_key(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = data(r, OP_SEND_ONLY, RIG_RQ_PSN, 8);
 
 	rig_post_recv(r, 0, 1500);
@@ -315,7 +338,7 @@ receive_with_a_wrong_key(void **state)
 static void
 invalidate_of_a_region(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = data(r, OP_SEND_ONLY_INV, RIG_RQ_PSN, 8);
 
 	f.inv = r->mr->rkey;
@@ -329,7 +352,7 @@ invalidate_of_a_region(void **state)
 static void
 nak_is_the_newest_answer(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = rig_packet(r, OP_READ_REQ, RIG_RQ_PSN), w;
 
 	/* A READ that was accepted is still answered, then comes the NAK for what followed it. */

@@ -9,27 +9,35 @@
 #include "roce_rig.h"
 
 #define INIT_REQ (VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS)
-#define RTR_REQ (VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN | VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER)
-#define RTS_REQ (VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY | VRB_QP_SQ_PSN | VRB_QP_MAX_QP_RD_ATOMIC)
+#define RTR_REQ \
+	(VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN | \
+		VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER)
+#define RTS_REQ \
+	(VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY | VRB_QP_SQ_PSN | \
+		VRB_QP_MAX_QP_RD_ATOMIC)
 
 /*
- * ibv_modify_qp(3) and IBTA table 91, for RC: what each transition requires and allows. The alternate path and its
- * migration are refused: the device has none, and says so.
+ * ibv_modify_qp(3) and IBTA table 91, for RC: what each transition requires and allows. The
+ * alternate path and its migration are refused: the device has none, and says so.
  */
 static const struct row {
 	enum vrb_qp_state from, to;
 	uint32_t required, optional;
 } table[] = {
-	{ VRB_QPS_RESET, VRB_QPS_INIT, INIT_REQ, 0 },
-	{ VRB_QPS_INIT, VRB_QPS_INIT, 0, INIT_REQ },
-	{ VRB_QPS_INIT, VRB_QPS_RTR, RTR_REQ, VRB_QP_ACCESS_FLAGS | VRB_QP_PKEY_INDEX },
-	{ VRB_QPS_RTR, VRB_QPS_RTS, RTS_REQ, VRB_QP_CUR_STATE | VRB_QP_ACCESS_FLAGS | VRB_QP_MIN_RNR_TIMER },
-	{ VRB_QPS_RTS, VRB_QPS_RTS, 0, VRB_QP_CUR_STATE | VRB_QP_ACCESS_FLAGS | VRB_QP_MIN_RNR_TIMER },
-	{ VRB_QPS_RTS, VRB_QPS_SQD, 0, VRB_QP_EN_SQD_ASYNC_NOTIFY },
-	{ VRB_QPS_SQD, VRB_QPS_RTS, 0, VRB_QP_CUR_STATE | VRB_QP_ACCESS_FLAGS | VRB_QP_MIN_RNR_TIMER },
-	{ VRB_QPS_SQD, VRB_QPS_SQD, 0, VRB_QP_PORT | VRB_QP_AV | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY |
-		VRB_QP_MAX_QP_RD_ATOMIC | VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_ACCESS_FLAGS | VRB_QP_PKEY_INDEX |
-		VRB_QP_MIN_RNR_TIMER },
+	{VRB_QPS_RESET, VRB_QPS_INIT, INIT_REQ, 0},
+	{VRB_QPS_INIT, VRB_QPS_INIT, 0, INIT_REQ},
+	{VRB_QPS_INIT, VRB_QPS_RTR, RTR_REQ, VRB_QP_ACCESS_FLAGS | VRB_QP_PKEY_INDEX},
+	{VRB_QPS_RTR, VRB_QPS_RTS, RTS_REQ,
+		VRB_QP_CUR_STATE | VRB_QP_ACCESS_FLAGS | VRB_QP_MIN_RNR_TIMER},
+	{VRB_QPS_RTS, VRB_QPS_RTS, 0,
+		VRB_QP_CUR_STATE | VRB_QP_ACCESS_FLAGS | VRB_QP_MIN_RNR_TIMER},
+	{VRB_QPS_RTS, VRB_QPS_SQD, 0, VRB_QP_EN_SQD_ASYNC_NOTIFY},
+	{VRB_QPS_SQD, VRB_QPS_RTS, 0,
+		VRB_QP_CUR_STATE | VRB_QP_ACCESS_FLAGS | VRB_QP_MIN_RNR_TIMER},
+	{VRB_QPS_SQD, VRB_QPS_SQD, 0,
+		VRB_QP_PORT | VRB_QP_AV | VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY |
+			VRB_QP_MAX_QP_RD_ATOMIC | VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_ACCESS_FLAGS |
+			VRB_QP_PKEY_INDEX | VRB_QP_MIN_RNR_TIMER},
 };
 
 static const struct row *
@@ -44,8 +52,14 @@ row_of(enum vrb_qp_state from, enum vrb_qp_state to)
 static struct vrb_qp *
 qp_in(struct rig *r, enum vrb_qp_state state)
 {
-	static const struct { enum vrb_qp_state to; uint32_t mask; } way[] = {
-		{ VRB_QPS_INIT, INIT_REQ }, { VRB_QPS_RTR, RTR_REQ }, { VRB_QPS_RTS, RTS_REQ }, { VRB_QPS_SQD, 0 },
+	static const struct {
+		enum vrb_qp_state to;
+		uint32_t mask;
+	} way[] = {
+		{VRB_QPS_INIT, INIT_REQ},
+		{VRB_QPS_RTR, RTR_REQ},
+		{VRB_QPS_RTS, RTS_REQ},
+		{VRB_QPS_SQD, 0},
 	};
 	struct vrb_qp *qp = rig_qp(r, VRB_QPS_RESET);
 	struct vrb_qp_attr a = r->attr;
@@ -103,7 +117,7 @@ must_fail(struct rig *r, struct vrb_qp *qp, enum vrb_qp_state to, uint32_t mask)
 static void
 transition_masks(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (unsigned int i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		const struct row *t = &table[i];
@@ -136,8 +150,9 @@ transition_masks(void **state)
 static void
 transitions_that_there_are_not(void **state)
 {
-	static const enum vrb_qp_state from[] = { VRB_QPS_RESET, VRB_QPS_INIT, VRB_QPS_RTR, VRB_QPS_RTS, VRB_QPS_SQD, VRB_QPS_ERR };
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	static const enum vrb_qp_state from[] = {
+		VRB_QPS_RESET, VRB_QPS_INIT, VRB_QPS_RTR, VRB_QPS_RTS, VRB_QPS_SQD, VRB_QPS_ERR};
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (unsigned int i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
 		for (unsigned int to = 0; to <= VRB_QPS_NUM; to++) {
@@ -158,21 +173,30 @@ transitions_that_there_are_not(void **state)
 static void
 values_are_checked(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .port_mtu = 1024 + 80 });
-	static const struct { size_t off; size_t size; uint32_t value; uint32_t mask; enum vrb_qp_state from, to; } bad[] = {
-#define BAD(field, v, m, f, t) { offsetof(struct vrb_qp_attr, field), sizeof(((struct vrb_qp_attr *)0)->field), v, m, f, t }
+	struct rig *r = rig_new(&(struct rig_conf){.port_mtu = 1024 + 80});
+	static const struct {
+		size_t off;
+		size_t size;
+		uint32_t value;
+		uint32_t mask;
+		enum vrb_qp_state from, to;
+	} bad[] = {
+#define BAD(field, v, m, f, t) \
+	{offsetof(struct vrb_qp_attr, field), sizeof(((struct vrb_qp_attr *)0)->field), v, m, f, t}
 		BAD(pkey_index, 1, INIT_REQ, VRB_QPS_RESET, VRB_QPS_INIT),
 		BAD(port_num, 2, INIT_REQ, VRB_QPS_RESET, VRB_QPS_INIT),
 		BAD(port_num, 0, INIT_REQ, VRB_QPS_RESET, VRB_QPS_INIT),
 		BAD(access, 1u << 20, INIT_REQ, VRB_QPS_RESET, VRB_QPS_INIT),
 		BAD(path_mtu, 0, RTR_REQ, VRB_QPS_INIT, VRB_QPS_RTR),
 		BAD(path_mtu, 6, RTR_REQ, VRB_QPS_INIT, VRB_QPS_RTR),
-		BAD(path_mtu, VRB_MTU_2048, RTR_REQ, VRB_QPS_INIT, VRB_QPS_RTR), /* larger than the port carries */
+		BAD(path_mtu, VRB_MTU_2048, RTR_REQ, VRB_QPS_INIT,
+			VRB_QPS_RTR), /* larger than the port carries */
 		BAD(dest_qpn, 1u << 24, RTR_REQ, VRB_QPS_INIT, VRB_QPS_RTR),
 		BAD(min_rnr_timer, 32, RTR_REQ, VRB_QPS_INIT, VRB_QPS_RTR),
 		BAD(max_dest_rd_atomic, VRB_MAX_RD_ATOM + 1, RTR_REQ, VRB_QPS_INIT, VRB_QPS_RTR),
 		BAD(av.sgid_index, VRB_GIDS, RTR_REQ, VRB_QPS_INIT, VRB_QPS_RTR),
-		BAD(av.sgid_index, 1, RTR_REQ, VRB_QPS_INIT, VRB_QPS_RTR), /* IPv6, to an IPv4 address */
+		BAD(av.sgid_index, 1, RTR_REQ, VRB_QPS_INIT,
+			VRB_QPS_RTR), /* IPv6, to an IPv4 address */
 		BAD(timeout, 32, RTS_REQ, VRB_QPS_RTR, VRB_QPS_RTS),
 		BAD(retry_cnt, 8, RTS_REQ, VRB_QPS_RTR, VRB_QPS_RTS),
 		BAD(rnr_retry, 8, RTS_REQ, VRB_QPS_RTR, VRB_QPS_RTS),
@@ -189,7 +213,8 @@ values_are_checked(void **state)
 		a.cur_state = bad[i].from;
 		memcpy((uint8_t *)&a + bad[i].off, &bad[i].value, bad[i].size); /* little endian */
 		vrb_qp_query(qp, &before);
-		assert_int_equal(vrb_qp_modify(qp, &a, VRB_QP_STATE | bad[i].mask, r->now), -EINVAL);
+		assert_int_equal(
+			vrb_qp_modify(qp, &a, VRB_QP_STATE | bad[i].mask, r->now), -EINVAL);
 		vrb_qp_query(qp, &after);
 		assert_memory_equal(&before, &after, sizeof(before));
 		vrb_qp_destroy(qp);
@@ -200,7 +225,7 @@ values_are_checked(void **state)
 static void
 query_tells_what_was_set(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .timeout = 14, .retry_cnt = 3, .rnr_retry = 4 });
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 14, .retry_cnt = 3, .rnr_retry = 4});
 	struct vrb_qp_attr a;
 
 	vrb_qp_query(r->qp, &a);
@@ -221,7 +246,7 @@ query_tells_what_was_set(void **state)
 static void
 reset_forgets_everything(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .timeout = 14 });
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 14});
 	struct frame f;
 
 	rig_post(r, VRB_WR_SEND, 0, 1, 0);
@@ -229,7 +254,9 @@ reset_forgets_everything(void **state)
 	rig_post_recv(r, 0, 10);
 	rig_send(r);
 	r->next_frame = r->n_frames;
-	assert_int_equal(vrb_qp_modify(r->qp, &(struct vrb_qp_attr){ .state = VRB_QPS_RESET }, VRB_QP_STATE, r->now), 0);
+	assert_int_equal(vrb_qp_modify(r->qp, &(struct vrb_qp_attr){.state = VRB_QPS_RESET},
+				 VRB_QP_STATE, r->now),
+		0);
 	rig_expect_empty(r, r->scq);
 	rig_expect_empty(r, r->rcq);
 	rig_expect_silence(r);
@@ -252,7 +279,7 @@ reset_forgets_everything(void **state)
 static void
 error_state_flushes_in_order(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .timeout = 14 });
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 14});
 
 	for (unsigned int i = 0; i < 5; i++) {
 		rig_post(r, VRB_WR_SEND, i, 1, 0);
@@ -261,7 +288,9 @@ error_state_flushes_in_order(void **state)
 	rig_send(r);
 	r->next_frame = r->n_frames;
 	rig_ack(r, 0x1f, RIG_SQ_PSN);
-	assert_int_equal(vrb_qp_modify(r->qp, &(struct vrb_qp_attr){ .state = VRB_QPS_ERR }, VRB_QP_STATE, r->now), 0);
+	assert_int_equal(vrb_qp_modify(r->qp, &(struct vrb_qp_attr){.state = VRB_QPS_ERR},
+				 VRB_QP_STATE, r->now),
+		0);
 	rig_poll(r, r->scq, VRB_WC_SUCCESS);
 	for (unsigned int i = 1; i < 5; i++)
 		assert_int_equal(rig_poll(r, r->scq, VRB_WC_WR_FLUSH_ERR)->wr_id, i);
@@ -273,11 +302,12 @@ error_state_flushes_in_order(void **state)
 	rig_free(r);
 }
 
-/* Receives of an SRQ are not flushed: they are the others'. The event tells that no more will complete here. */
+/* Receives of an SRQ are not flushed: they are the others'. The event tells that no more will
+ * complete here. */
 static void
 error_state_with_a_srq(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .srq = true });
+	struct rig *r = rig_new(&(struct rig_conf){.srq = true});
 	struct frame f = rig_packet(r, OP_SEND_FIRST, RIG_RQ_PSN);
 	static const uint8_t zeros[1024];
 
@@ -286,7 +316,9 @@ error_state_with_a_srq(void **state)
 	f.payload = zeros;
 	f.len = 1024;
 	rig_receive(r, &f); /* the first has been begun */
-	assert_int_equal(vrb_qp_modify(r->qp, &(struct vrb_qp_attr){ .state = VRB_QPS_ERR }, VRB_QP_STATE, r->now), 0);
+	assert_int_equal(vrb_qp_modify(r->qp, &(struct vrb_qp_attr){.state = VRB_QPS_ERR},
+				 VRB_QP_STATE, r->now),
+		0);
 	assert_int_equal(rig_poll(r, r->rcq, VRB_WC_WR_FLUSH_ERR)->wr_id, 1);
 	rig_expect_empty(r, r->rcq);
 	assert_true(rig_event(r, VRB_EVENT_QP_LAST_WQE_REACHED));
@@ -297,13 +329,14 @@ error_state_with_a_srq(void **state)
 static void
 sqd_finishes_what_was_begun(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256, .timeout = 14 });
-	struct vrb_qp_attr a = { .state = VRB_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256, .timeout = 14});
+	struct vrb_qp_attr a = {.state = VRB_QPS_SQD, .en_sqd_async_notify = 1};
 
 	rig_post(r, VRB_WR_SEND, 0, 600, 0);
 	rig_post(r, VRB_WR_SEND, 1, 1, 0);
 	assert_int_equal(rig_send_some(r, 1), 1);
-	assert_int_equal(vrb_qp_modify(r->qp, &a, VRB_QP_STATE | VRB_QP_EN_SQD_ASYNC_NOTIFY, r->now), 0);
+	assert_int_equal(
+		vrb_qp_modify(r->qp, &a, VRB_QP_STATE | VRB_QP_EN_SQD_ASYNC_NOTIFY, r->now), 0);
 	rig_expect(r, OP_SEND_FIRST, RIG_SQ_PSN);
 	rig_expect(r, OP_SEND_MIDDLE, RIG_SQ_PSN + 1);
 	rig_expect(r, OP_SEND_LAST, RIG_SQ_PSN + 2);
@@ -326,12 +359,13 @@ sqd_finishes_what_was_begun(void **state)
 static void
 posting_below_rts_is_refused(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (enum vrb_qp_state s = VRB_QPS_RESET; s < VRB_QPS_RTS; s++) {
 		vrb_qp_destroy(r->qp);
 		r->qp = qp_in(r, s);
-		assert_int_equal(vrb_qp_check_send(r->qp, rig_wqe(r, VRB_WR_SEND, 0, 1, 0)), -EINVAL);
+		assert_int_equal(
+			vrb_qp_check_send(r->qp, rig_wqe(r, VRB_WR_SEND, 0, 1, 0)), -EINVAL);
 	}
 	rig_free(r);
 }
@@ -339,7 +373,7 @@ posting_below_rts_is_refused(void **state)
 static void
 limits_of_creation(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	const struct vrb_qp_init good = r->init;
 	struct vrb_qp_init i = good;
 	struct vrb_qp *qp;
@@ -371,7 +405,7 @@ limits_of_creation(void **state)
 static void
 numbers_are_not_soon_used_again(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	uint32_t first;
 
 	vrb_qp_destroy(r->qp);
@@ -388,7 +422,7 @@ numbers_are_not_soon_used_again(void **state)
 static void
 as_many_as_the_limit_says(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_qp_init init;
 	struct vrb_qp *qp;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion queues and shared receive queues: sizes, resizing while they are full, overflow, watermarks.
+ * Completion queues and shared receive queues: sizes, resizing while they are full, overflow,
+ * watermarks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ complete_sends(struct rig *r, uint32_t psn, unsigned int n)
 static void
 cq_sizes(void **state)
 {
-	struct rig *r = rig_bare(&(struct rig_conf){ 0 });
+	struct rig *r = rig_bare(&(struct rig_conf){0});
 	struct vrb_cq *cq;
 
 	assert_int_equal(vrb_cq_create(r->e, 0, NULL, &cq), -EINVAL);
@@ -39,7 +40,7 @@ cq_sizes(void **state)
 static void
 cq_is_resized_with_completions_in_it(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .depth = 64, .cq_size = 5 });
+	struct rig *r = rig_new(&(struct rig_conf){.depth = 64, .cq_size = 5});
 	uint32_t psn = RIG_SQ_PSN, next = RIG_SQ_PSN;
 
 	for (unsigned int round = 0; round < 100; round++) {
@@ -65,7 +66,7 @@ cq_is_resized_with_completions_in_it(void **state)
 static void
 cq_stays_armed_when_resized(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	vrb_cq_arm(r->scq, false);
 	assert_int_equal(vrb_cq_resize(r->e, r->scq, 1000), 0);
@@ -77,7 +78,7 @@ cq_stays_armed_when_resized(void **state)
 static void
 cq_holds_its_size(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .cq_size = 3, .depth = 16 });
+	struct rig *r = rig_new(&(struct rig_conf){.cq_size = 3, .depth = 16});
 
 	complete_sends(r, RIG_SQ_PSN, 3);
 	assert_int_equal(vrb_engine_stats(r->e)->cq_overruns, 0);
@@ -86,11 +87,12 @@ cq_holds_its_size(void **state)
 	rig_free(r);
 }
 
-/* IBTA 10.2.6.3: told by an event, and all queue pairs of the CQ fail; nothing that was in it is lost. */
+/* IBTA 10.2.6.3: told by an event, and all queue pairs of the CQ fail; nothing that was in it is
+ * lost. */
 static void
 cq_overflow_is_told(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .cq_size = 3, .depth = 16 });
+	struct rig *r = rig_new(&(struct rig_conf){.cq_size = 3, .depth = 16});
 	struct vrb_qp *other = rig_qp(r, VRB_QPS_RTS);
 
 	rig_post_recv(r, 77, 1);
@@ -112,7 +114,7 @@ cq_overflow_is_told(void **state)
 static void
 srq_limits(void **state)
 {
-	struct rig *r = rig_bare(&(struct rig_conf){ 0 });
+	struct rig *r = rig_bare(&(struct rig_conf){0});
 	struct vrb_srq *srq;
 	uint32_t wr = VRB_MAX_SRQ_WR + 1, sge = 1;
 
@@ -148,7 +150,7 @@ arrive(struct rig *r, uint32_t i)
 static void
 srq_is_resized_with_receives_in_it(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .srq = true, .depth = 8 });
+	struct rig *r = rig_new(&(struct rig_conf){.srq = true, .depth = 8});
 	struct vrb_srq *srq = r->init.srq;
 	uint32_t wr, posted = 0, taken = 0;
 
@@ -157,7 +159,8 @@ srq_is_resized_with_receives_in_it(void **state)
 		while (posted - taken < 5)
 			rig_post_recv(r, posted++, 0);
 		wr = 4;
-		assert_int_equal(vrb_srq_modify(srq, &wr, UINT32_MAX), -EINVAL); /* five are in it */
+		assert_int_equal(
+			vrb_srq_modify(srq, &wr, UINT32_MAX), -EINVAL); /* five are in it */
 		wr = round % 2 ? 5 : 40;
 		assert_int_equal(vrb_srq_modify(srq, &wr, UINT32_MAX), 0);
 		assert_true(wr >= 5);
@@ -175,7 +178,7 @@ srq_is_resized_with_receives_in_it(void **state)
 static void
 srq_watermark(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .srq = true, .depth = 8 });
+	struct rig *r = rig_new(&(struct rig_conf){.srq = true, .depth = 8});
 	struct vrb_srq *srq = r->init.srq;
 	uint32_t none = 0;
 
@@ -204,8 +207,8 @@ srq_watermark(void **state)
 static void
 srq_serves_interleaved_messages(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .srq = true, .mtu = VRB_MTU_256 });
-	struct vrb_qp *qp[2] = { r->qp, rig_qp(r, VRB_QPS_RTS) };
+	struct rig *r = rig_new(&(struct rig_conf){.srq = true, .mtu = VRB_MTU_256});
+	struct vrb_qp *qp[2] = {r->qp, rig_qp(r, VRB_QPS_RTS)};
 	uint8_t msg[2][300];
 
 	rig_post_recv(r, 1000, 300);
@@ -235,7 +238,7 @@ srq_serves_interleaved_messages(void **state)
 static void
 doorbell_is_seen_from_outside(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	rig_send(r); /* going to RTS has scheduled it */
 	assert_false(vrb_engine_doorbell(r->e));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester: which packets work requests become, when they may be sent, and when they ask for an answer.
+ * The requester: which packets work requests become, when they may be sent, and when they ask for
+ * an answer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 static void
 send_becomes_only(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	const struct frame *f;
 
 	rig_post(r, VRB_WR_SEND, 100, 1023, VRB_SEND_SOLICITED);
@@ -31,7 +32,7 @@ send_becomes_only(void **state)
 static void
 write_of_three_packets(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_512 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_512});
 	const struct frame *f;
 
 	rig_post(r, VRB_WR_RDMA_WRITE, 7, 1200, VRB_SEND_SOLICITED);
@@ -59,7 +60,7 @@ write_of_three_packets(void **state)
 static void
 immediate_data_and_keys_are_on_the_last_packet(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256});
 	struct vrb_send_wqe *w = rig_wqe(r, VRB_WR_SEND_WITH_IMM, 0, 300, 0);
 
 	memcpy(&w->imm, "\xa5\0\0\7", 4); /* network order */
@@ -81,7 +82,7 @@ immediate_data_and_keys_are_on_the_last_packet(void **state)
 static void
 zero_length_operations(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f;
 
 	rig_post(r, VRB_WR_SEND, 0, 0, 0);
@@ -102,7 +103,7 @@ zero_length_operations(void **state)
 static void
 psn_wraps(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256, .sq_psn = 0xfffffe });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256, .sq_psn = 0xfffffe});
 
 	rig_post(r, VRB_WR_RDMA_WRITE, 0, 1000, 0);
 	rig_expect(r, OP_WRITE_FIRST, 0xfffffe);
@@ -120,16 +121,16 @@ psn_wraps(void **state)
 static void
 gathers_pieces_of_odd_lengths(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256});
 	struct vrb_send_wqe *w = rig_wqe(r, VRB_WR_SEND, 0, 301, 0);
 	struct vrb_sge *s = (struct vrb_sge *)w->data;
 	uint8_t want[301];
 	const struct frame *f;
 
-	s[0] = (struct vrb_sge){ (uintptr_t)r->mem + 1000, 1, r->mr->lkey };
-	s[1] = (struct vrb_sge){ (uintptr_t)r->mem + 3, 257, r->mr->lkey };
-	s[2] = (struct vrb_sge){ (uintptr_t)r->mem, 0, 0xdead }; /* of no length: not looked at */
-	s[3] = (struct vrb_sge){ (uintptr_t)r->mem + 5000, 43, r->mr->lkey };
+	s[0] = (struct vrb_sge){(uintptr_t)r->mem + 1000, 1, r->mr->lkey};
+	s[1] = (struct vrb_sge){(uintptr_t)r->mem + 3, 257, r->mr->lkey};
+	s[2] = (struct vrb_sge){(uintptr_t)r->mem, 0, 0xdead}; /* of no length: not looked at */
+	s[3] = (struct vrb_sge){(uintptr_t)r->mem + 5000, 43, r->mr->lkey};
 	w->num_sge = 4;
 	memcpy(want, r->mem + 1000, 1);
 	memcpy(want + 1, r->mem + 3, 257);
@@ -145,7 +146,7 @@ gathers_pieces_of_odd_lengths(void **state)
 static void
 inline_data_is_taken_at_posting(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	uint8_t want[200];
 	const struct frame *f;
 
@@ -161,7 +162,7 @@ inline_data_is_taken_at_posting(void **state)
 static void
 posting_is_checked(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_send_wqe *w = rig_wqe(r, VRB_WR_OPCODES, 0, 0, 0);
 
 	assert_int_equal(vrb_qp_check_send(r->qp, w), -EOPNOTSUPP);
@@ -188,7 +189,7 @@ posting_is_checked(void **state)
 static void
 queue_holds_what_it_says(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .depth = 5 });
+	struct rig *r = rig_new(&(struct rig_conf){.depth = 5});
 	struct vrb_sq *sq = vrb_qp_sq(r->qp);
 
 	for (unsigned int round = 0; round < 5; round++) {
@@ -208,7 +209,7 @@ queue_holds_what_it_says(void **state)
 static void
 window_is_not_exceeded(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256});
 	unsigned int asked = 0, gap = 0;
 
 	rig_post(r, VRB_WR_RDMA_WRITE, 0, 400 * 256, 0);
@@ -231,7 +232,7 @@ window_is_not_exceeded(void **state)
 static void
 reads_in_flight_are_limited(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .max_rd_atomic = 2 });
+	struct rig *r = rig_new(&(struct rig_conf){.max_rd_atomic = 2});
 	struct frame f;
 
 	for (unsigned int i = 0; i < 3; i++)
@@ -253,7 +254,7 @@ reads_in_flight_are_limited(void **state)
 static void
 read_with_depth_zero_fails_here(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .max_rd_atomic = 255 });
+	struct rig *r = rig_new(&(struct rig_conf){.max_rd_atomic = 255});
 
 	rig_post(r, VRB_WR_RDMA_READ, 0, 8, 0);
 	rig_post(r, VRB_WR_SEND, 0, 8, 0);
@@ -267,7 +268,7 @@ read_with_depth_zero_fails_here(void **state)
 static void
 long_read_is_asked_for_in_parts(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256});
 	const uint32_t len = (VRB_READ_CHUNK + 3) * 256 - 100;
 	const struct frame *f;
 
@@ -287,7 +288,7 @@ long_read_is_asked_for_in_parts(void **state)
 static void
 atomics_on_the_wire(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_send_wqe *w = rig_wqe(r, VRB_WR_ATOMIC_CMP_AND_SWP, 16, 8, 0);
 	const struct frame *f;
 	struct frame a;
@@ -322,7 +323,7 @@ atomics_on_the_wire(void **state)
 static void
 fence_waits_for_reads(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f;
 
 	rig_post(r, VRB_WR_RDMA_READ, 0, 4, 0);
@@ -344,7 +345,7 @@ fence_waits_for_reads(void **state)
 static void
 credits_are_obeyed(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	rig_post(r, VRB_WR_SEND, 0, 1, 0);
 	rig_expect(r, OP_SEND_ONLY, RIG_SQ_PSN);
@@ -376,7 +377,7 @@ credits_are_obeyed(void **state)
 static void
 unsignalled_work_completes_silently(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_send_wqe *w = rig_wqe(r, VRB_WR_SEND, 1, 1, 0);
 
 	w->flags = 0;
@@ -393,7 +394,7 @@ unsignalled_work_completes_silently(void **state)
 static void
 batch_asks_for_one_acknowledgement(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (unsigned int i = 0; i < 4; i++)
 		rig_post(r, VRB_WR_SEND, 0, 1, 0);
@@ -408,7 +409,7 @@ batch_asks_for_one_acknowledgement(void **state)
 static void
 wrong_lkey_fails_after_what_is_before_it(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_send_wqe *w;
 
 	rig_post(r, VRB_WR_SEND, 1, 1, 0);
@@ -429,13 +430,14 @@ wrong_lkey_fails_after_what_is_before_it(void **state)
 }
 
 /*
- * A bind that was executed, but is behind a SEND that has to be sent again, is passed by on the way back. It completed
- * together with the SEND before it was passed, and then was executed a second time.
+ * A bind that was executed, but is behind a SEND that has to be sent again, is passed by on the way
+ * back. It completed together with the SEND before it was passed, and then was executed a second
+ * time.
  */
 static void
 bind_is_executed_once(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .timeout = 10, .retry_cnt = 7 });
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 10, .retry_cnt = 7});
 	struct vrb_send_wqe *w;
 	struct vrb_mr *mw;
 
@@ -468,13 +470,14 @@ bind_is_executed_once(void **state)
 }
 
 /*
- * To get an acknowledgement for what is before it, the failed SEND went back to the packet before it, in the middle of a
- * READ: the READ then completed with the answer to that one packet, and without the rest of its data.
+ * To get an acknowledgement for what is before it, the failed SEND went back to the packet before
+ * it, in the middle of a READ: the READ then completed with the answer to that one packet, and
+ * without the rest of its data.
  */
 static void
 read_before_a_failed_send_is_whole(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256});
 	struct vrb_send_wqe *w;
 	uint8_t data[600];
 
@@ -482,8 +485,9 @@ read_before_a_failed_send_is_whole(void **state)
 	rig_post(r, VRB_WR_RDMA_READ, 0, 600, 0);
 	w = rig_wqe(r, VRB_WR_SEND, 1000, 300, 0);
 	w->num_sge = 2;
-	((struct vrb_sge *)w->data)[0] = (struct vrb_sge){ (uintptr_t)r->mem, 256, r->mr->lkey };
-	((struct vrb_sge *)w->data)[1] = (struct vrb_sge){ (uintptr_t)r->mem, 44, r->mr->lkey ^ 0x10000 };
+	((struct vrb_sge *)w->data)[0] = (struct vrb_sge){(uintptr_t)r->mem, 256, r->mr->lkey};
+	((struct vrb_sge *)w->data)[1] =
+		(struct vrb_sge){(uintptr_t)r->mem, 44, r->mr->lkey ^ 0x10000};
 	rig_commit(r, w);
 	rig_expect(r, OP_READ_REQ, RIG_SQ_PSN);
 	rig_expect(r, OP_SEND_FIRST, RIG_SQ_PSN + 3);

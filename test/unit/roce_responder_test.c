@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder: what it answers to good requests, and to repeated ones. What it refuses is in roce_nak_test.c.
+ * The responder: what it answers to good requests, and to repeated ones. What it refuses is in
+ * roce_nak_test.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ data(const struct rig *r, uint8_t opcode, uint32_t psn, const uint8_t *p, uint32
 static void
 send_fills_the_receive_and_completes_it(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	uint8_t msg[33];
 	const struct vrb_cqe *c;
 	struct frame f = data(r, OP_SEND_ONLY, RIG_RQ_PSN, msg, 33);
@@ -49,7 +50,7 @@ send_fills_the_receive_and_completes_it(void **state)
 static void
 send_is_scattered_over_pieces(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256});
 	struct vrb_rq *rq = vrb_qp_rq(r->qp);
 	struct vrb_recv_wqe *w = vrb_rq_slot(rq, 0);
 	uint8_t msg[300];
@@ -58,10 +59,10 @@ send_is_scattered_over_pieces(void **state)
 	pattern_fill(msg, sizeof(msg), 9, 0);
 	w->num_sge = 4;
 	w->length = 1 + 254 + 0 + 50;
-	w->sge[0] = (struct vrb_sge){ (uintptr_t)r->mem + 10, 1, r->mr->lkey };
-	w->sge[1] = (struct vrb_sge){ (uintptr_t)r->mem + 20, 254, r->mr->lkey };
-	w->sge[2] = (struct vrb_sge){ 0, 0, 0 };
-	w->sge[3] = (struct vrb_sge){ (uintptr_t)r->mem + 1000, 50, r->mr->lkey };
+	w->sge[0] = (struct vrb_sge){(uintptr_t)r->mem + 10, 1, r->mr->lkey};
+	w->sge[1] = (struct vrb_sge){(uintptr_t)r->mem + 20, 254, r->mr->lkey};
+	w->sge[2] = (struct vrb_sge){0, 0, 0};
+	w->sge[3] = (struct vrb_sge){(uintptr_t)r->mem + 1000, 50, r->mr->lkey};
 	vrb_rq_commit(rq, 1);
 	f = data(r, OP_SEND_FIRST, RIG_RQ_PSN, msg, 256);
 	rig_receive(r, &f);
@@ -78,7 +79,7 @@ send_is_scattered_over_pieces(void **state)
 static void
 write_goes_where_the_key_says(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .mtu = VRB_MTU_256 });
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256});
 	uint8_t msg[600];
 	struct frame f;
 
@@ -105,7 +106,7 @@ write_goes_where_the_key_says(void **state)
 static void
 write_with_immediate_takes_a_receive(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = data(r, OP_WRITE_ONLY_IMM, RIG_RQ_PSN, (const uint8_t *)"12345678", 8);
 	const struct vrb_cqe *c;
 
@@ -124,7 +125,7 @@ write_with_immediate_takes_a_receive(void **state)
 static void
 acknowledged_only_when_asked(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (unsigned int i = 0; i < 3; i++) {
 		struct frame f = data(r, OP_SEND_ONLY, RIG_RQ_PSN + i, NULL, 0);
@@ -143,7 +144,7 @@ acknowledged_only_when_asked(void **state)
 static void
 acknowledgements_of_a_burst_become_one(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	for (unsigned int i = 0; i < 3; i++) {
 		struct frame f = data(r, OP_SEND_ONLY, RIG_RQ_PSN + i, NULL, 0);
@@ -160,11 +161,11 @@ acknowledgements_of_a_burst_become_one(void **state)
 static void
 credits_tell_the_receives_that_wait(void **state)
 {
-	static const uint32_t posted[] = { 1, 2, 3, 4, 5, 6, 9, 13, 17, 34, 65 };
-	static const uint8_t code[] = { 0, 1, 2, 3, 4, 4, 6, 7, 8, 10, 12 }; /* with one taken */
+	static const uint32_t posted[] = {1, 2, 3, 4, 5, 6, 9, 13, 17, 34, 65};
+	static const uint8_t code[] = {0, 1, 2, 3, 4, 4, 6, 7, 8, 10, 12}; /* with one taken */
 
 	for (unsigned int i = 0; i < sizeof(code); i++) {
-		struct rig *r = rig_new(&(struct rig_conf){ .depth = 128 });
+		struct rig *r = rig_new(&(struct rig_conf){.depth = 128});
 		struct frame f = data(r, OP_SEND_ONLY, RIG_RQ_PSN, NULL, 0);
 
 		for (unsigned int k = 0; k < posted[i]; k++)
@@ -178,7 +179,7 @@ credits_tell_the_receives_that_wait(void **state)
 static void
 srq_gives_no_credits(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .srq = true });
+	struct rig *r = rig_new(&(struct rig_conf){.srq = true});
 	struct frame f = data(r, OP_SEND_ONLY, RIG_RQ_PSN, NULL, 0);
 
 	rig_post_recv(r, 7, 0);
@@ -192,7 +193,7 @@ srq_gives_no_credits(void **state)
 static void
 read_is_answered_in_packets(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = rig_packet(r, OP_READ_REQ, RIG_RQ_PSN);
 	const struct frame *a;
 
@@ -225,7 +226,7 @@ read_is_answered_in_packets(void **state)
 static void
 atomics_change_memory_in_host_order(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	uint64_t v = 0x0123456789abcdefull;
 	struct frame f = rig_packet(r, OP_FADD, RIG_RQ_PSN);
 
@@ -255,7 +256,7 @@ atomics_change_memory_in_host_order(void **state)
 static void
 duplicate_atomic_is_answered_from_the_saved_result(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .max_rd_atomic = 4 });
+	struct rig *r = rig_new(&(struct rig_conf){.max_rd_atomic = 4});
 	uint64_t v = 100;
 	struct frame f;
 
@@ -280,7 +281,7 @@ duplicate_atomic_is_answered_from_the_saved_result(void **state)
 static void
 duplicate_read_is_executed_again(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = rig_packet(r, OP_READ_REQ, RIG_RQ_PSN);
 
 	f.dmalen = 3000;
@@ -303,11 +304,12 @@ duplicate_read_is_executed_again(void **state)
 	rig_free(r);
 }
 
-/* A duplicate whose key has been taken back meanwhile was good once: it is not answered, and hurts nobody. */
+/* A duplicate whose key has been taken back meanwhile was good once: it is not answered, and hurts
+ * nobody. */
 static void
 duplicate_read_of_a_region_that_is_gone(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = rig_packet(r, OP_READ_REQ, RIG_RQ_PSN);
 
 	f.dmalen = 10;
@@ -320,11 +322,12 @@ duplicate_read_of_a_region_that_is_gone(void **state)
 	rig_free(r);
 }
 
-/* CONVENTIONS: always acknowledged, with the newest PSN, not the duplicate's; data is not written again. */
+/* CONVENTIONS: always acknowledged, with the newest PSN, not the duplicate's; data is not written
+ * again. */
 static void
 duplicate_send_and_write_are_acknowledged(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = data(r, OP_SEND_ONLY, RIG_RQ_PSN, (const uint8_t *)"aaaa", 4);
 	struct frame w = data(r, OP_WRITE_ONLY, RIG_RQ_PSN + 1, (const uint8_t *)"bbbb", 4);
 
@@ -352,8 +355,8 @@ duplicate_send_and_write_are_acknowledged(void **state)
 static void
 psn_wraps_at_the_responder(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .rq_psn = 0xffffff, .mtu = VRB_MTU_256 });
-	uint8_t msg[512] = { 0 };
+	struct rig *r = rig_new(&(struct rig_conf){.rq_psn = 0xffffff, .mtu = VRB_MTU_256});
+	uint8_t msg[512] = {0};
 	struct frame f = data(r, OP_SEND_FIRST, 0xffffff, msg, 256);
 
 	rig_post_recv(r, 0, 512);
@@ -374,18 +377,23 @@ psn_wraps_at_the_responder(void **state)
 static void
 first_request_tells_of_the_connection(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct vrb_qp_attr a = r->attr;
 	struct frame f;
 
 	vrb_qp_destroy(r->qp);
 	r->qp = rig_qp(r, VRB_QPS_RESET);
 	a.state = VRB_QPS_INIT;
-	vrb_qp_modify(r->qp, &a, VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS, r->now);
+	vrb_qp_modify(r->qp, &a,
+		VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT | VRB_QP_ACCESS_FLAGS, r->now);
 	rig_post_recv(r, 0, 4);
 	a.state = VRB_QPS_RTR;
-	assert_int_equal(vrb_qp_modify(r->qp, &a, VRB_QP_STATE | VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN |
-		VRB_QP_RQ_PSN | VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER, r->now), 0);
+	assert_int_equal(
+		vrb_qp_modify(r->qp, &a,
+			VRB_QP_STATE | VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN |
+				VRB_QP_RQ_PSN | VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER,
+			r->now),
+		0);
 	f = data(r, OP_SEND_ONLY, RIG_RQ_PSN, (const uint8_t *)"abcd", 4);
 	rig_receive(r, &f);
 	rig_expect_ack(r, 0, RIG_RQ_PSN);
@@ -398,7 +406,7 @@ first_request_tells_of_the_connection(void **state)
 static void
 invalidate_closes_the_window(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = data(r, OP_SEND_ONLY_INV, RIG_RQ_PSN, NULL, 0);
 	const struct vrb_cqe *c;
 	struct vrb_send_wqe *w;

@@ -21,7 +21,8 @@ static struct rte_mempool *pool;
 int
 rig_group(void **state)
 {
-	static char args[] = "roce\0--no-huge\0--no-shconf\0--no-pci\0-m\00064\0--no-telemetry\0--log-level=3\0-l\0000\0";
+	static char args[] = "roce\0--no-huge\0--no-shconf\0--no-pci\0-m\00064\0--no-telemetry\0--"
+			     "log-level=3\0-l\0000\0";
 	char *argv[16];
 	int argc = 0;
 
@@ -30,7 +31,8 @@ rig_group(void **state)
 		argv[argc++] = a;
 	if (rte_eal_init(argc, argv) < 0)
 		return -1;
-	pool = rte_pktmbuf_pool_create("rig", POOL_SIZE, 0, 0, RTE_PKTMBUF_HEADROOM + ROOM, SOCKET_ID_ANY);
+	pool = rte_pktmbuf_pool_create(
+		"rig", POOL_SIZE, 0, 0, RTE_PKTMBUF_HEADROOM + ROOM, SOCKET_ID_ANY);
 	return pool == NULL ? -1 : 0;
 }
 
@@ -69,14 +71,16 @@ static void
 choose_addresses(struct rig *r, char side)
 {
 	static const uint8_t macs[2][2][6] = {
-		{ { 2, 0, 0, 0, 0, 1 }, { 2, 0, 0, 0, 0, 2 } }, { { 0x52, 0x54, 0, 0x77, 0, 1 }, { 0x52, 0x54, 0, 0x77, 0, 2 } },
+		{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}},
+		{{0x52, 0x54, 0, 0x77, 0, 1}, {0x52, 0x54, 0, 0x77, 0, 2}},
 	};
-	static const uint8_t ips[2][2][4] = { { { 198, 18, 0, 1 }, { 198, 18, 0, 2 } }, { { 10, 77, 0, 1 }, { 10, 77, 0, 2 } } };
+	static const uint8_t ips[2][2][4] = {
+		{{198, 18, 0, 1}, {198, 18, 0, 2}}, {{10, 77, 0, 1}, {10, 77, 0, 2}}};
 	static const uint8_t ip6s[2][2][16] = {
-		{ { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 1 },
-			{ 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 2 } },
-		{ { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0x77, 0, 1 },
-			{ 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0x77, 0, 2 } },
+		{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 1},
+			{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 2}},
+		{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0x77, 0, 1},
+			{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0x77, 0, 2}},
 	};
 	unsigned int set = side != 0, me = side == 'B';
 
@@ -91,8 +95,10 @@ choose_addresses(struct rig *r, char side)
 struct rig *
 rig_bare(const struct rig_conf *conf)
 {
-	static const struct vrb_engine_ops ops = { .cq_notify = on_cq, .async = on_async, .explain = on_explain };
-	struct vrb_engine_conf ec = { .ops = &ops, .pool = pool, .icrc = !conf->no_icrc, .zero_copy = conf->zero_copy };
+	static const struct vrb_engine_ops ops = {
+		.cq_notify = on_cq, .async = on_async, .explain = on_explain};
+	struct vrb_engine_conf ec = {
+		.ops = &ops, .pool = pool, .icrc = !conf->no_icrc, .zero_copy = conf->zero_copy};
 	struct rig *r = calloc(1, sizeof(*r));
 	const uint32_t all = VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE | VRB_ACCESS_MW_BIND;
 	uint32_t cq_size = conf->cq_size ? conf->cq_size : 64;
@@ -113,7 +119,9 @@ rig_bare(const struct rig_conf *conf)
 	memcpy(ec.gid[1].raw, r->ip6, 16);
 	assert_int_equal(vrb_engine_create(&ec, &r->e), 0);
 	assert_int_equal(vrb_pd_create(r->e, &r->pd), 0);
-	assert_int_equal(vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, RIG_MEM, (uintptr_t)r->mem, all, &r->mr), 0);
+	assert_int_equal(
+		vrb_mr_reg(r->e, r->pd, (uintptr_t)r->mem, RIG_MEM, (uintptr_t)r->mem, all, &r->mr),
+		0);
 	assert_int_equal(vrb_cq_create(r->e, cq_size, r, &r->scq), 0);
 	assert_int_equal(vrb_cq_create(r->e, cq_size, r, &r->rcq), 0);
 	return r;
@@ -149,15 +157,25 @@ struct rig *
 rig_new(const struct rig_conf *conf)
 {
 	struct rig *r = rig_bare(conf);
-	uint32_t depth = conf->depth ? conf->depth : 16, max_sge = conf->max_sge ? conf->max_sge : 4;
+	uint32_t depth = conf->depth ? conf->depth : 16,
+		 max_sge = conf->max_sge ? conf->max_sge : 4;
 
 	choose_attr(r, conf);
-	r->init = (struct vrb_qp_init){ .type = conf->type ? conf->type : VRB_QPT_RC, .pd = r->pd, .send_cq = r->scq,
-		.recv_cq = r->rcq, .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = max_sge,
-		.max_recv_sge = max_sge, .max_inline = 256, .user = r };
+	r->init = (struct vrb_qp_init){.type = conf->type ? conf->type : VRB_QPT_RC,
+		.pd = r->pd,
+		.send_cq = r->scq,
+		.recv_cq = r->rcq,
+		.max_send_wr = depth,
+		.max_recv_wr = depth,
+		.max_send_sge = max_sge,
+		.max_recv_sge = max_sge,
+		.max_inline = 256,
+		.user = r};
 	if (conf->type == VRB_QPT_XRC_RECV) {
-		assert_int_equal(vrb_srq_create_xrc(r->e, r->pd, &r->xrcd, r->rcq, &depth, &max_sge, r, &r->srq), 0);
-		r->init = (struct vrb_qp_init){ .type = conf->type, .xrcd = &r->xrcd, .user = r };
+		assert_int_equal(vrb_srq_create_xrc(r->e, r->pd, &r->xrcd, r->rcq, &depth, &max_sge,
+					 r, &r->srq),
+			0);
+		r->init = (struct vrb_qp_init){.type = conf->type, .xrcd = &r->xrcd, .user = r};
 	} else if (conf->type == VRB_QPT_XRC_SEND) {
 		r->init.recv_cq = NULL;
 	} else if (conf->srq) {
@@ -173,7 +191,8 @@ rig_connect(struct rig *r, struct vrb_qp *qp)
 {
 	const uint32_t connect = VRB_QP_AV | VRB_QP_PATH_MTU | VRB_QP_DEST_QPN | VRB_QP_RQ_PSN;
 	const uint32_t respond = VRB_QP_MAX_DEST_RD_ATOMIC | VRB_QP_MIN_RNR_TIMER;
-	const uint32_t request = VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY | VRB_QP_MAX_QP_RD_ATOMIC;
+	const uint32_t request =
+		VRB_QP_TIMEOUT | VRB_QP_RETRY_CNT | VRB_QP_RNR_RETRY | VRB_QP_MAX_QP_RD_ATOMIC;
 	enum vrb_qp_type type = r->init.type;
 	bool responds = type == VRB_QPT_RC || type == VRB_QPT_XRC_RECV;
 	bool requests = type == VRB_QPT_RC || type == VRB_QPT_XRC_SEND;
@@ -181,16 +200,22 @@ rig_connect(struct rig *r, struct vrb_qp *qp)
 	int rc;
 
 	a.state = VRB_QPS_INIT;
-	rc = vrb_qp_modify(qp, &a, VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT |
-		(type == VRB_QPT_UD ? VRB_QP_QKEY : VRB_QP_ACCESS_FLAGS), r->now);
+	rc = vrb_qp_modify(qp, &a,
+		VRB_QP_STATE | VRB_QP_PKEY_INDEX | VRB_QP_PORT |
+			(type == VRB_QPT_UD ? VRB_QP_QKEY : VRB_QP_ACCESS_FLAGS),
+		r->now);
 	a.state = VRB_QPS_RTR;
 	if (rc == 0)
-		rc = vrb_qp_modify(qp, &a, VRB_QP_STATE | (type == VRB_QPT_UD ? 0 : connect) | (responds ? respond : 0),
+		rc = vrb_qp_modify(qp, &a,
+			VRB_QP_STATE | (type == VRB_QPT_UD ? 0 : connect) |
+				(responds ? respond : 0),
 			r->now);
 	a.state = VRB_QPS_RTS;
 	if (rc == 0)
-		rc = vrb_qp_modify(qp, &a, VRB_QP_STATE | VRB_QP_SQ_PSN | (requests ? request : 0) |
-			(type == VRB_QPT_XRC_RECV ? VRB_QP_TIMEOUT : 0), r->now);
+		rc = vrb_qp_modify(qp, &a,
+			VRB_QP_STATE | VRB_QP_SQ_PSN | (requests ? request : 0) |
+				(type == VRB_QPT_XRC_RECV ? VRB_QP_TIMEOUT : 0),
+			r->now);
 	return rc;
 }
 
@@ -219,8 +244,15 @@ rig_free(struct rig *r)
 struct frame
 rig_packet(const struct rig *r, uint8_t opcode, uint32_t psn)
 {
-	struct frame f = { .ttl = 64, .df = true, .sport = 0xc001, .dport = 4791, .opcode = opcode, .pkey = 0xffff, .psn = psn,
-		.va = (uintptr_t)r->mem, .rkey = r->mr->rkey };
+	struct frame f = {.ttl = 64,
+		.df = true,
+		.sport = 0xc001,
+		.dport = 4791,
+		.opcode = opcode,
+		.pkey = 0xffff,
+		.psn = psn,
+		.va = (uintptr_t)r->mem,
+		.rkey = r->mr->rkey};
 
 	f.qpn = vrb_qp_num(r->qp);
 	memcpy(f.dmac, r->mac, 6);
@@ -369,7 +401,8 @@ rig_wqe(struct rig *r, uint8_t opcode, uint32_t off, uint32_t len, uint8_t flags
 		memcpy(w->data, r->mem + off, len);
 	} else if (len > 0) {
 		w->num_sge = 1;
-		*(struct vrb_sge *)w->data = (struct vrb_sge){ (uintptr_t)r->mem + off, len, r->mr->lkey };
+		*(struct vrb_sge *)w->data =
+			(struct vrb_sge){(uintptr_t)r->mem + off, len, r->mr->lkey};
 	}
 	return w;
 }
@@ -403,7 +436,7 @@ rig_post_recv(struct rig *r, uint32_t off, uint32_t len)
 	w->num_sge = len > 0;
 	w->length = len;
 	if (len > 0)
-		w->sge[0] = (struct vrb_sge){ (uintptr_t)r->mem + off, len, r->mr->lkey };
+		w->sge[0] = (struct vrb_sge){(uintptr_t)r->mem + off, len, r->mr->lkey};
 	vrb_rq_commit(rq, 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the unit tests of the engine stand on: an engine with memory and a queue pair, whose peer is the test itself, which
- * builds and reads frames with test/sim/frame.h. Time is what the test says.
+ * What the unit tests of the engine stand on: an engine with memory and a queue pair, whose peer is
+ * the test itself, which builds and reads frames with test/sim/frame.h. Time is what the test says.
  */
 #ifndef ROCE_RIG_H
 #define ROCE_RIG_H
@@ -36,12 +36,12 @@ struct rig_frame {
 struct rig {
 	struct vrb_engine *e;
 	struct vrb_pd *pd;
-	struct vrb_mr *mr;          /* all of mem, with all rights */
+	struct vrb_mr *mr; /* all of mem, with all rights */
 	struct vrb_cq *scq, *rcq;
 	struct vrb_qp *qp;
-	struct vrb_qp_attr attr;    /* what it was connected with */
+	struct vrb_qp_attr attr; /* what it was connected with */
 	struct vrb_qp_init init;
-	struct vrb_srq *srq;        /* where rig_post_recv() posts, or NULL */
+	struct vrb_srq *srq; /* where rig_post_recv() posts, or NULL */
 	struct vrb_xrcd xrcd;
 	uint8_t *mem;
 	uint64_t now;
@@ -51,7 +51,7 @@ struct rig {
 	unsigned int n_events;
 	enum vrb_event_type events[RIG_EVENTS];
 	void *event_obj[RIG_EVENTS];
-	char why[512];              /* the last explanation */
+	char why[512]; /* the last explanation */
 	uint8_t mac[6], peer_mac[6];
 	uint8_t ip[4], peer_ip[4];
 	uint8_t ip6[16], peer_ip6[16];
@@ -63,18 +63,18 @@ int rig_group(void **state);
 /* What a test may want to be different, before the engine is made. */
 struct rig_conf {
 	bool no_icrc, zero_copy, v6, srq;
-	enum vrb_qp_type type;      /* 0: RC; XRC_RECV: with an SRQ, init.srq is NULL and srq has it */
-	char side;                  /* 'A' or 'B': the addresses of the captures (test/data/captures) */
-	uint16_t port_mtu;          /* 0: 4176 */
-	enum vrb_mtu mtu;           /* 0: 1024 */
-	uint32_t depth;             /* of both queues, 0: 16 */
-	uint32_t max_sge;           /* 0: 4 */
-	uint32_t max_rd_atomic;     /* 0: 4; 255: none */
-	uint32_t access;            /* of the queue pair; 0: all; UINT32_MAX: none */
-	uint8_t timeout;            /* as given: 0 is no timer */
+	enum vrb_qp_type type; /* 0: RC; XRC_RECV: with an SRQ, init.srq is NULL and srq has it */
+	char side; /* 'A' or 'B': the addresses of the captures (test/data/captures) */
+	uint16_t port_mtu; /* 0: 4176 */
+	enum vrb_mtu mtu; /* 0: 1024 */
+	uint32_t depth; /* of both queues, 0: 16 */
+	uint32_t max_sge; /* 0: 4 */
+	uint32_t max_rd_atomic; /* 0: 4; 255: none */
+	uint32_t access; /* of the queue pair; 0: all; UINT32_MAX: none */
+	uint8_t timeout; /* as given: 0 is no timer */
 	uint8_t retry_cnt, rnr_retry; /* 0: 7; 255: none */
-	uint32_t cq_size;           /* 0: 64 */
-	uint32_t sq_psn, rq_psn;    /* 0: RIG_... */
+	uint32_t cq_size; /* 0: 64 */
+	uint32_t sq_psn, rq_psn; /* 0: RIG_... */
 };
 
 /** An engine with a queue pair in RTS. Aborts the test when that fails. */
@@ -93,7 +93,8 @@ struct frame rig_packet(const struct rig *r, uint8_t opcode, uint32_t psn);
 void rig_receive(struct rig *r, const struct frame *f);
 /** Hands bytes to the engine. @return whether it has left them */
 bool rig_receive_raw(struct rig *r, const uint8_t *p, uint32_t len);
-/** Lets the engine send, but at most @p max frames. @return how many there are that were not taken */
+/** Lets the engine send, but at most @p max frames. @return how many there are that were not taken
+ */
 unsigned int rig_send_some(struct rig *r, unsigned int max);
 /** Lets the engine send. @return how many frames there are that were not taken */
 unsigned int rig_send(struct rig *r);
@@ -101,7 +102,8 @@ unsigned int rig_send(struct rig *r);
 const struct frame *rig_take(struct rig *r);
 /** Fails the test when the engine sends anything. */
 void rig_expect_silence(struct rig *r);
-/** Takes the next frame, which has to be an ACK or NAK with this syndrome kind (credits are not compared) and PSN. */
+/** Takes the next frame, which has to be an ACK or NAK with this syndrome kind (credits are not
+ * compared) and PSN. */
 const struct frame *rig_expect_ack(struct rig *r, uint8_t syndrome, uint32_t psn);
 /** Takes the next frame, which has to have this opcode and PSN. */
 const struct frame *rig_expect(struct rig *r, uint8_t opcode, uint32_t psn);
@@ -111,7 +113,8 @@ void rig_ack(struct rig *r, uint8_t syndrome, uint32_t psn);
 /** A send work request over the memory's first bytes, signalled. */
 void rig_post(struct rig *r, uint8_t opcode, uint32_t off, uint32_t len, uint8_t flags);
 /** The same with an entry that the caller fills in; rig_commit() posts it. */
-struct vrb_send_wqe *rig_wqe(struct rig *r, uint8_t opcode, uint32_t off, uint32_t len, uint8_t flags);
+struct vrb_send_wqe *rig_wqe(
+	struct rig *r, uint8_t opcode, uint32_t off, uint32_t len, uint8_t flags);
 int rig_commit(struct rig *r, struct vrb_send_wqe *w);
 void rig_post_recv(struct rig *r, uint32_t off, uint32_t len);
 /** The next completion has to have this status. @return it, valid until the next call */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire format: captures of another implementation, every field, every opcode, every length, every flipped bit.
+ * The wire format: captures of another implementation, every field, every opcode, every length,
+ * every flipped bit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,25 @@
 static struct rig *
 receiver_of(const struct frame *f, char sender, enum vrb_mtu mtu)
 {
-	struct rig *r = rig_bare(&(struct rig_conf){ .side = sender == 'A' ? 'B' : 'A', .v6 = f->v6 });
+	struct rig *r =
+		rig_bare(&(struct rig_conf){.side = sender == 'A' ? 'B' : 'A', .v6 = f->v6});
 
 	r->e->next_qpn = f->qpn;
-	r->init = (struct vrb_qp_init){ .type = VRB_QPT_RC, .pd = r->pd, .send_cq = r->scq, .recv_cq = r->rcq,
-		.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 };
-	r->attr = (struct vrb_qp_attr){ .path_mtu = mtu, .dest_qpn = RIG_PEER_QPN, .rq_psn = f->psn, .port_num = 1,
-		.access = VRB_ACCESS_REMOTE, .max_dest_rd_atomic = 4, .av.sgid_index = f->v6 };
+	r->init = (struct vrb_qp_init){.type = VRB_QPT_RC,
+		.pd = r->pd,
+		.send_cq = r->scq,
+		.recv_cq = r->rcq,
+		.max_send_wr = 4,
+		.max_recv_wr = 4,
+		.max_send_sge = 1,
+		.max_recv_sge = 1};
+	r->attr = (struct vrb_qp_attr){.path_mtu = mtu,
+		.dest_qpn = RIG_PEER_QPN,
+		.rq_psn = f->psn,
+		.port_num = 1,
+		.access = VRB_ACCESS_REMOTE,
+		.max_dest_rd_atomic = 4,
+		.av.sgid_index = f->v6};
 	memcpy(r->attr.av.dmac, r->peer_mac, 6);
 	if (f->v6) {
 		memcpy(r->attr.av.dgid.raw, r->peer_ip6, 16);
@@ -38,7 +51,8 @@ dropped(const struct rig *r)
 {
 	const struct vrb_stats *s = vrb_engine_stats(r->e);
 
-	return s->rx_malformed + s->rx_icrc + s->rx_opcode + s->rx_no_qp + s->rx_qp_state + s->rx_wrong_peer + s->rx_pkey;
+	return s->rx_malformed + s->rx_icrc + s->rx_opcode + s->rx_no_qp + s->rx_qp_state +
+	       s->rx_wrong_peer + s->rx_pkey;
 }
 
 static uint64_t
@@ -58,7 +72,9 @@ check_packet(const uint8_t *data, uint32_t len, const struct frame *f, const cha
 	struct rte_mbuf *m;
 	struct rig *r;
 
-	assert_int_equal(sscanf(line, "%*s %*u %*c %u %x %x %u %u %u %u %x", &op, &qpn, &psn, &a, &se, &pad, &n, &icrc), 8);
+	assert_int_equal(sscanf(line, "%*s %*u %*c %u %x %x %u %u %u %u %x", &op, &qpn, &psn, &a,
+				 &se, &pad, &n, &icrc),
+		8);
 	assert_true(f->icrc_ok);
 	assert_int_equal(f->opcode, op);
 	assert_int_equal(f->qpn, qpn);
@@ -115,7 +131,8 @@ captures_are_read_as_another_dissector_reads_them(void **state)
 		}
 		assert_true(number >= 1 && number <= c->n);
 		assert_int_equal(c->p[number - 1].side, side);
-		check_packet(c->p[number - 1].data, c->p[number - 1].len, &c->p[number - 1].f, line, side);
+		check_packet(c->p[number - 1].data, c->p[number - 1].len, &c->p[number - 1].f, line,
+			side);
 		packets++;
 	}
 	fclose(in);
@@ -123,7 +140,8 @@ captures_are_read_as_another_dissector_reads_them(void **state)
 	capture_free(c);
 }
 
-/* What routers may change is not covered: MACs, ToS, TTL, checksums, and the first byte of the QPN's word. */
+/* What routers may change is not covered: MACs, ToS, TTL, checksums, and the first byte of the
+ * QPN's word. */
 static bool
 covered(const struct frame *f, uint32_t byte)
 {
@@ -132,14 +150,15 @@ covered(const struct frame *f, uint32_t byte)
 	if (byte < 12 || byte == udp + 6 || byte == udp + 7 || byte == f->bth_off + 4)
 		return false;
 	if (f->v6)
-		return byte >= l3 + 4 && byte != l3 + 7; /* the first word is version, traffic class, flow label */
+		return byte >= l3 + 4 &&
+		       byte != l3 + 7; /* the first word is version, traffic class, flow label */
 	return byte != l3 + 1 && byte != l3 + 8 && byte != l3 + 10 && byte != l3 + 11;
 }
 
 static void
 flipped_bits_are_found(void **state)
 {
-	static const char *const names[] = { "rc-write", "rc-ipv6", "rc-atomic", "rc-rnr-exceeded" };
+	static const char *const names[] = {"rc-write", "rc-ipv6", "rc-atomic", "rc-rnr-exceeded"};
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct capture *c = capture_read(names[i]);
@@ -156,7 +175,8 @@ flipped_bits_are_found(void **state)
 				if (!covered(&c->p[k].f, bit / 8))
 					continue;
 				c->p[k].data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-				assert_true(rig_receive_raw(r, c->p[k].data, c->p[k].len) || dropped(r) == before + 1);
+				assert_true(rig_receive_raw(r, c->p[k].data, c->p[k].len) ||
+					    dropped(r) == before + 1);
 				c->p[k].data[bit / 8] ^= (uint8_t)(1u << bit % 8);
 			}
 			rig_expect_silence(r);
@@ -187,7 +207,7 @@ lie(struct rig *r, const uint8_t *frame, uint32_t n, uint32_t at, uint32_t len)
 static void
 every_length(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = rig_packet(r, OP_WRITE_ONLY_IMM, RIG_RQ_PSN);
 	uint8_t buf[256];
 	uint32_t n;
@@ -215,13 +235,14 @@ every_length(void **state)
 	rig_free(r);
 }
 
-/* IBTA table 38: 0 to 23 without 21 are the reliable connection's; a queue pair of RC drops all others. */
+/* IBTA table 38: 0 to 23 without 21 are the reliable connection's; a queue pair of RC drops all
+ * others. */
 static void
 every_opcode(void **state)
 {
 	for (unsigned int op = 0; op < 256; op++) {
 		int has = op < 0x20 ? frame_opcode_has((uint8_t)op) : -1;
-		struct rig *r = rig_new(&(struct rig_conf){ 0 });
+		struct rig *r = rig_new(&(struct rig_conf){0});
 		struct frame f = rig_packet(r, (uint8_t)op, RIG_RQ_PSN);
 
 		f.payload = r->mem;
@@ -245,11 +266,12 @@ every_opcode(void **state)
 	}
 }
 
-/* CONVENTIONS, "BTH" and "Ethernet, IP, UDP": what has to be accepted, and what is dropped without a word. */
+/* CONVENTIONS, "BTH" and "Ethernet, IP, UDP": what has to be accepted, and what is dropped without
+ * a word. */
 static void
 fields_that_may_differ(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame base, f;
 	uint32_t psn = RIG_RQ_PSN;
 	uint8_t buf[256];
@@ -306,7 +328,7 @@ fields_that_may_differ(void **state)
 static void
 frames_for_others_are_left(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 	struct frame f = rig_packet(r, OP_SEND_ONLY, RIG_RQ_PSN);
 	uint8_t buf[256], copy[256];
 	uint32_t n;
@@ -318,25 +340,27 @@ frames_for_others_are_left(void **state)
 		copy[at] = value; \
 		assert_true(rig_receive_raw(r, copy, n)); \
 	} while (0)
-	LEFT(13, 0x06);      /* ARP */
-	LEFT(23, 6);         /* TCP */
-	LEFT(33, 77);        /* another address */
-	LEFT(37, 53);        /* another port */
-	LEFT(20, 0x20);      /* a fragment */
-	LEFT(14, 0x46);      /* IP options */
+	LEFT(13, 0x06); /* ARP */
+	LEFT(23, 6); /* TCP */
+	LEFT(33, 77); /* another address */
+	LEFT(37, 53); /* another port */
+	LEFT(20, 0x20); /* a fragment */
+	LEFT(14, 0x46); /* IP options */
 #undef LEFT
 	rig_expect_silence(r);
 	rig_free(r);
 }
 
-/* Each field of a packet that is sent, and the checksum, over IPv4 and IPv6, for each MTU and with chained memory. */
+/* Each field of a packet that is sent, and the checksum, over IPv4 and IPv6, for each MTU and with
+ * chained memory. */
 static void
 sent_packets_are_right(void **state)
 {
 	for (unsigned int i = 0; i < 5 * 8; i++) {
 		enum vrb_mtu mtu = (enum vrb_mtu)(i % 5 + 1);
 		bool v6 = i / 5 & 1, icrc = i / 10 & 1, zero_copy = i / 20 & 1;
-		struct rig *r = rig_new(&(struct rig_conf){ .mtu = mtu, .v6 = v6, .no_icrc = !icrc, .zero_copy = zero_copy });
+		struct rig *r = rig_new(&(struct rig_conf){
+			.mtu = mtu, .v6 = v6, .no_icrc = !icrc, .zero_copy = zero_copy});
 		uint32_t bytes = 128u << mtu;
 
 		for (uint32_t len = bytes - 3; len <= bytes; len++) {
@@ -372,7 +396,7 @@ sent_packets_are_right(void **state)
 static void
 source_port(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ 0 });
+	struct rig *r = rig_new(&(struct rig_conf){0});
 
 	vrb_qp_destroy(r->qp);
 	r->e->next_qpn = 0x11;
