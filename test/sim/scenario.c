@@ -147,7 +147,8 @@ drain_or_go_on(struct sim *s, struct ep *ep)
 	}
 	rc = vrb_qp_modify(ep->qp, &a, VRB_QP_STATE, s->now);
 	if (rc < 0)
-		sim_fail(s, "end %u cannot be moved to state %d: %s", ep->idx, a.state, strerror(-rc));
+		sim_fail(s, "end %u cannot be moved to state %d: %s", ep->idx, a.state,
+			strerror(-rc));
 	ep->host->next = s->now;
 }
 
