@@ -533,6 +533,91 @@ ud_takes_no_other_operation(void **state)
 	rig_free(r);
 }
 
+/* ---- multicast ---- */
+
+static const union vrb_gid group = { .raw = { [10] = 0xff, [11] = 0xff, 239, 9, 8, 7 } };
+
+static struct frame
+to_group(const struct rig *r)
+{
+	struct frame f = packet(r, OP_UD | OP_SEND_ONLY, 1, 0, 8);
+
+	memcpy(f.dmac, "\x01\x00\x5e\x09\x08\x07", 6);
+	memcpy(f.daddr, group.raw + 12, 4);
+	f.qpn = 0xffffff;
+	return f;
+}
+
+static void
+multicast_is_not_ours_until_somebody_is_attached(void **state)
+{
+	struct rig *r = ud_rig();
+	struct frame f = to_group(r);
+	uint8_t buf[256];
+	uint32_t len = (uint32_t)frame_build(&f, buf, sizeof(buf));
+
+	rig_post_recv(r, 0, 64);
+	assert_true(rig_receive_raw(r, buf, len));
+	assert_int_equal(vrb_mcast_attach(r->qp, &group), 0);
+	assert_false(rig_receive_raw(r, buf, len));
+	assert_int_equal(rig_poll(r, r->rcq, VRB_WC_SUCCESS)->byte_len, GRH + 8);
+	assert_memory_equal(r->mem + 36, group.raw + 12, 4);
+	assert_int_equal(vrb_mcast_detach(r->qp, &group), 0);
+	assert_true(rig_receive_raw(r, buf, len));
+	rig_expect_empty(r, r->rcq);
+	rig_free(r);
+}
+
+static void
+multicast_reaches_every_attached_queue_pair_that_has_a_receive(void **state)
+{
+	struct rig *r = ud_rig();
+	struct vrb_qp *first = r->qp, *without = rig_qp(r, VRB_QPS_RTS), *reset = rig_qp(r, VRB_QPS_RESET),
+		*last = rig_qp(r, VRB_QPS_RTS);
+	struct frame f = to_group(r);
+
+	assert_int_equal(vrb_mcast_attach(first, &group), 0);
+	assert_int_equal(vrb_mcast_attach(without, &group), 0);
+	assert_int_equal(vrb_mcast_attach(reset, &group), 0);
+	assert_int_equal(vrb_mcast_attach(last, &group), 0);
+	rig_post_recv(r, 0, 64);
+	r->qp = last;
+	rig_post_recv(r, 64, 64);
+	rig_receive(r, &f);
+	assert_int_equal(rig_poll(r, r->rcq, VRB_WC_SUCCESS)->qp_num, vrb_qp_num(first));
+	assert_int_equal(rig_poll(r, r->rcq, VRB_WC_SUCCESS)->qp_num, vrb_qp_num(last));
+	rig_expect_empty(r, r->rcq);
+	/* One that goes away while it is attached. */
+	vrb_qp_destroy(last);
+	r->qp = first;
+	rig_post_recv(r, 0, 64);
+	rig_receive(r, &f);
+	assert_int_equal(rig_poll(r, r->rcq, VRB_WC_SUCCESS)->qp_num, vrb_qp_num(first));
+	rig_free(r);
+}
+
+static void
+multicast_to_one_queue_pair_or_of_another_transport_is_dropped(void **state)
+{
+	struct rig *r = ud_rig();
+	struct frame f = to_group(r);
+
+	assert_int_equal(vrb_mcast_attach(r->qp, &group), 0);
+	rig_post_recv(r, 0, 64);
+	f.qpn = vrb_qp_num(r->qp);
+	rig_receive(r, &f);
+	f = to_group(r);
+	f.opcode = OP_SEND_ONLY;
+	rig_receive(r, &f);
+	/* And the number alone makes no multicast. */
+	f = packet(r, OP_UD | OP_SEND_ONLY, 1, 0, 8);
+	f.qpn = 0xffffff;
+	rig_receive(r, &f);
+	rig_expect_empty(r, r->rcq);
+	assert_int_equal(vrb_engine_stats(r->e)->rx_no_qp, 3);
+	rig_free(r);
+}
+
 int
 main(void)
 {
@@ -564,6 +649,9 @@ main(void)
 		cmocka_unit_test(ud_without_address_handle_is_refused),
 		cmocka_unit_test(ud_address_handle_destroyed_before_the_datagram_is_sent),
 		cmocka_unit_test(ud_takes_no_other_operation),
+		cmocka_unit_test(multicast_is_not_ours_until_somebody_is_attached),
+		cmocka_unit_test(multicast_reaches_every_attached_queue_pair_that_has_a_receive),
+		cmocka_unit_test(multicast_to_one_queue_pair_or_of_another_transport_is_dropped),
 	};
 
 	for (unsigned int i = 0; i < sizeof(pattern); i++)
