@@ -324,9 +324,17 @@ vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 uint64_t
 vrb_engine_deadline(struct vrb_engine *e)
 {
-	if (!TAILQ_EMPTY(&e->active) || e->loop_head != e->loop_tail || vrb_engine_doorbell(e))
+	if (!TAILQ_EMPTY(&e->active) || (e->loop_head != e->loop_tail && e->num_held < VRB_HELD) || vrb_engine_doorbell(e))
 		return 0;
+	if (unlikely(e->num_held > 0))
+		return RTE_MIN(vrb_timer_next(e), e->now + VRB_HOLD_LOOK_NS);
 	return vrb_timer_next(e);
+}
+
+bool
+vrb_engine_holds(const struct vrb_engine *e)
+{
+	return e->num_held > 0;
 }
 
 /* ---- receiving ---- */
@@ -383,13 +391,15 @@ vrb_engine_rx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 	uint32_t loop_end = e->loop_head;
 
 	e->now = now;
+	if (unlikely(e->num_held > 0))
+		vrb_raw_retry(e);
 	for (i = 0; i < n; i++) {
 		if (i + 1 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 1], void *));
 		if (!receive(e, pkts[i], false))
 			pkts[left++] = pkts[i];
 	}
-	while (e->loop_tail != loop_end) {
+	while (e->loop_tail != loop_end && e->num_held < VRB_HELD) {
 		struct rte_mbuf *m = e->loop[e->loop_tail++ % VRB_LOOP_SIZE];
 
 		if (!receive(e, m, true))

@@ -19,6 +19,7 @@
 #include "opcode.h"
 #include "rss.h"
 #include "vrb_roce.h"
+#include "wq.h"
 
 #define VRB_LOOP_SIZE 1024  /* packets of the engine to itself that may wait; a power of two */
 #define VRB_L2_LEN ((uint32_t)sizeof(struct rte_ether_hdr))
@@ -149,7 +150,7 @@ struct vrb_qp {
 	uint32_t groups;         /* of multicast that it is attached to */
 	struct vrb_rss rss;      /* raw, with a table */
 	uint32_t flows;          /* raw: rules that send frames to it */
-	uint32_t epoch;          /* raw: the frame that it got last */
+	struct vrb_raw_queue raw;
 	bool comm_est;           /* that event was raised */
 	bool drained;
 
@@ -167,6 +168,14 @@ struct vrb_qp {
 	struct vrb_requester req;
 	struct vrb_completer comp;
 	struct vrb_responder resp;
+};
+
+/** A raw frame that waits for a receive. */
+struct vrb_held {
+	struct rte_mbuf *m;
+	struct vrb_qp *qp;       /* for this one, or for */
+	struct vrb_wq *wq;
+	uint32_t tag;
 };
 
 struct vrb_engine {
@@ -194,6 +203,9 @@ struct vrb_engine {
 	struct vrb_flow_table *flows; /* NULL: there are no rules */
 	bool sniffed;            /* sniffers are among them */
 	uint32_t epoch;          /* counts the frames that go by rules */
+	struct vrb_held held[VRB_HELD]; /* oldest first */
+	uint32_t num_held;
+	uint64_t held_until;
 	TAILQ_HEAD(, vrb_flow) flow_list;
 	TAILQ_HEAD(, vrb_wq) wqs;
 	TAILQ_HEAD(, vrb_ind_tbl) ind_tbls;
@@ -379,6 +391,10 @@ struct rte_mbuf *vrb_raw_next(struct vrb_qp *qp);
 bool vrb_raw_rx(struct vrb_engine *e, const struct rte_mbuf *m, bool from_us);
 /** Gives a frame to the sniffers, of which there are some. */
 void vrb_raw_sniff(struct vrb_engine *e, const struct rte_mbuf *m);
+/** Looks whether there are receives for the frames that are held now. */
+void vrb_raw_retry(struct vrb_engine *e);
+/** Drops what is held for a queue that is going away. */
+void vrb_raw_unhold(struct vrb_engine *e, const struct vrb_raw_queue *q);
 /** Destroys the rules, all of them. */
 void vrb_raw_forget(struct vrb_engine *e);
 /** A CQE of a receive, to be published. */
@@ -386,7 +402,6 @@ struct vrb_cqe *vrb_raw_cqe(struct vrb_cq *cq, uint32_t num, void *user, uint64_
 	uint32_t len);
 
 /* wq.c */
-struct vrb_wq;
 /** Moves it to the error state and flushes it. */
 void vrb_wq_error(struct vrb_wq *wq);
 /** Destroys tables and work queues, which no queue pair uses any more. */

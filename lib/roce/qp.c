@@ -260,6 +260,7 @@ vrb_qp_destroy(struct vrb_qp *qp)
 	vrb_engine_forget(qp);
 	vrb_mcast_forget(qp);
 	vrb_mw_forget_qp(e, qp);
+	vrb_raw_unhold(e, &qp->raw);
 	e->qps[qp->qpn & (VRB_MAX_QP - 1)] = NULL;
 	e->num_qps--;
 	count_refs(&qp->init, -1);

@@ -223,6 +223,45 @@ receive(struct rx *rx, const struct target *t, const struct vrb_recv_wqe *wqe)
 	return true;
 }
 
+/* ---- frames that find no receive ---- */
+
+static bool
+held_full(const struct vrb_engine *e)
+{
+	return e->num_held == VRB_HELD;
+}
+
+/**
+ * Keeps a frame for a queue that has no receive, or drops it. Kept frames stop the port from being read, and so the
+ * sender on a network that waits; that is for a program which falls behind, not for one that does not receive at all.
+ */
+static void
+hold(struct rx *rx, const struct vrb_flow_rule *rule, struct vrb_qp *qp, struct vrb_wq *wq, struct vrb_raw_queue *q)
+{
+	struct vrb_engine *e = rx->e;
+	struct vrb_held *h;
+
+	if (rule->type == VRB_FLOW_SNIFFER || q->gave_up || held_full(e)) {
+		e->stats.rx_no_recv++;
+		return;
+	}
+	if (e->num_held == 0)
+		e->held_until = e->now + VRB_HOLD_NS;
+	h = &e->held[e->num_held++];
+	h->m = (struct rte_mbuf *)(uintptr_t)rx->m;
+	rte_pktmbuf_refcnt_update(h->m, 1);
+	h->qp = qp;
+	h->wq = wq;
+	h->tag = rule->tag;
+	q->held++;
+}
+
+static bool
+is_dry(const struct vrb_rq *rq)
+{
+	return vrb_rq_count(rq) == 0;
+}
+
 static void
 to_wq(struct rx *rx, struct vrb_wq *wq, uint32_t tag)
 {
@@ -230,14 +269,7 @@ to_wq(struct rx *rx, struct vrb_wq *wq, uint32_t tag)
 	uint32_t tail = atomic_load_explicit(&wq->rq.tail, memory_order_relaxed);
 	bool ok;
 
-	if (vrb_wq_state(wq) != VRB_WQS_RDY || wq->epoch == rx->e->epoch)
-		return;
-	wq->epoch = rx->e->epoch;
-	/* Pairs with vrb_rq_commit(): the entry is whole. */
-	if (tail == atomic_load_explicit(&wq->rq.head, memory_order_acquire)) {
-		rx->e->stats.rx_no_recv++;
-		return;
-	}
+	wq->raw.gave_up = false;
 	ok = receive(rx, &t, vrb_rq_at(&wq->rq, tail));
 	atomic_store_explicit(&wq->rq.tail, tail + 1, memory_order_release);
 	vrb_cq_publish(wq->cq, !ok);
@@ -251,17 +283,10 @@ static void
 to_qp(struct rx *rx, struct vrb_qp *qp, uint32_t tag)
 {
 	struct target t = { qp->srq != NULL ? qp->srq->pd : qp->pd, qp->recv_cq, qp->init.rx_flags, qp->qpn, qp->user, tag };
-	enum vrb_qp_state state = vrb_qp_get_state(qp);
 	bool ok;
 
-	if (state < VRB_QPS_RTR || state == VRB_QPS_ERR || qp->epoch == rx->e->epoch)
-		return;
-	qp->epoch = rx->e->epoch;
+	qp->raw.gave_up = false;
 	qp->resp.wqe = vrb_rq_take(qp);
-	if (qp->resp.wqe == NULL) {
-		rx->e->stats.rx_no_recv++;
-		return;
-	}
 	ok = receive(rx, &t, qp->resp.wqe);
 	vrb_resp_release_wqe(qp);
 	vrb_cq_publish(qp->recv_cq, !ok);
@@ -269,6 +294,44 @@ to_qp(struct rx *rx, struct vrb_qp *qp, uint32_t tag)
 		return;
 	vrb_qp_error(qp);
 	vrb_engine_async(rx->e, VRB_EVENT_QP_FATAL, qp->user);
+}
+
+static bool
+wq_receives(const struct vrb_wq *wq)
+{
+	return vrb_wq_state(wq) == VRB_WQS_RDY;
+}
+
+static bool
+qp_receives(const struct vrb_qp *qp)
+{
+	enum vrb_qp_state state = vrb_qp_get_state(qp);
+
+	return state >= VRB_QPS_RTR && state != VRB_QPS_ERR;
+}
+
+static void
+offer_wq(struct rx *rx, const struct vrb_flow_rule *rule, struct vrb_wq *wq)
+{
+	if (!wq_receives(wq) || wq->raw.epoch == rx->e->epoch)
+		return;
+	wq->raw.epoch = rx->e->epoch;
+	if (unlikely(wq->raw.held > 0 || is_dry(&wq->rq)))
+		hold(rx, rule, NULL, wq, &wq->raw);
+	else
+		to_wq(rx, wq, rule->tag);
+}
+
+static void
+offer_qp(struct rx *rx, const struct vrb_flow_rule *rule, struct vrb_qp *qp)
+{
+	if (!qp_receives(qp) || qp->raw.epoch == rx->e->epoch)
+		return;
+	qp->raw.epoch = rx->e->epoch;
+	if (unlikely(qp->raw.held > 0 || is_dry(qp->rq)))
+		hold(rx, rule, qp, NULL, &qp->raw);
+	else
+		to_qp(rx, qp, rule->tag);
 }
 
 /** For vrb_flow_lookup(). A queue gets a frame once, whatever the rules that give it to it. */
@@ -283,10 +346,10 @@ take(void *ctx, struct vrb_flow_rule *rule)
 	if (qp->init.ind_tbl != NULL) {
 		const struct vrb_ind_tbl *tbl = qp->init.ind_tbl;
 
-		to_wq(rx, tbl->wqs[vrb_rss_hash(&qp->rss, &rx->frame.key) & tbl->mask], rule->tag);
+		offer_wq(rx, rule, tbl->wqs[vrb_rss_hash(&qp->rss, &rx->frame.key) & tbl->mask]);
 		return;
 	}
-	to_qp(rx, qp, rule->tag);
+	offer_qp(rx, rule, qp);
 }
 
 /** The first bytes of a frame in one piece, and its headers. @param buf room for VRB_FRAME_HEADERS */
@@ -334,6 +397,73 @@ vrb_raw_sniff(struct vrb_engine *e, const struct rte_mbuf *m)
 		return;
 	e->epoch++;
 	vrb_flow_sniff(e->flows, m->pkt_len, take, &rx);
+}
+
+/** The queue that a held frame is for. */
+static struct vrb_raw_queue *
+queue_of(const struct vrb_held *h)
+{
+	return h->qp != NULL ? &h->qp->raw : &h->wq->raw;
+}
+
+/** @return whether the frame is done with: received, or not wanted any more */
+static bool
+try_held(struct vrb_engine *e, const struct vrb_held *h)
+{
+	struct rx rx = { .e = e, .m = h->m };
+	uint8_t buf[VRB_FRAME_HEADERS];
+
+	if (h->qp != NULL ? !qp_receives(h->qp) : !wq_receives(h->wq))
+		return true;
+	if (is_dry(h->qp != NULL ? h->qp->rq : &h->wq->rq))
+		return false;
+	if (!open_frame(&rx, buf))
+		return true;
+	if (h->qp != NULL)
+		to_qp(&rx, h->qp, h->tag);
+	else
+		to_wq(&rx, h->wq, h->tag);
+	e->held_until = e->now + VRB_HOLD_NS;
+	return true;
+}
+
+void
+vrb_raw_retry(struct vrb_engine *e)
+{
+	uint32_t i, left = 0;
+	bool late = e->now >= e->held_until;
+
+	for (i = 0; i < e->num_held; i++) {
+		struct vrb_held h = e->held[i];
+
+		if (try_held(e, &h)) {
+			/* done */
+		} else if (late) {
+			/* The program does not receive: from now on its frames are dropped at once, until it does. */
+			queue_of(&h)->gave_up = true;
+			e->stats.rx_no_recv++;
+		} else {
+			e->held[left++] = h;
+			continue;
+		}
+		queue_of(&h)->held--;
+		rte_pktmbuf_free(h.m);
+	}
+	e->num_held = left;
+}
+
+void
+vrb_raw_unhold(struct vrb_engine *e, const struct vrb_raw_queue *q)
+{
+	uint32_t i, left = 0;
+
+	for (i = 0; i < e->num_held; i++) {
+		if (queue_of(&e->held[i]) == q)
+			rte_pktmbuf_free(e->held[i].m);
+		else
+			e->held[left++] = e->held[i];
+	}
+	e->num_held = left;
 }
 
 /* ---- sending ---- */

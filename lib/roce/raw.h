@@ -7,7 +7,9 @@
  * that has sent it.
  *
  * Receiving. A frame that is longer than the receive completes it with LOC_LEN_ERR, and the queue goes on: what
- * arrives is anybody's, and must not stop it. A frame that finds no receive is dropped and counted. RoCE packets to our
+ * arrives is anybody's, and must not stop it. A frame that finds no receive is held for a while, during which nothing is
+ * received from the port; when none was posted in that time it is dropped and counted, and so are those that follow, at once,
+ * until the program posts receives again. RoCE packets to our
  * addresses are the engine's and go by no rule; sniffers see a copy of them, and of what is sent.
  */
 #ifndef VRB_RAW_H

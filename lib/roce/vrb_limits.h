@@ -38,6 +38,9 @@
 #define VRB_ACK_EVERY 32           /* packets of a requester after which it asks for an acknowledgement at the latest */
 #define VRB_READ_CHUNK 128         /* packets of a READ that are requested at once */
 #define VRB_QP_BURST 16            /* packets that a queue pair may send before it is the next one's turn */
+#define VRB_HELD 128               /* raw frames that found no receive and are held */
+#define VRB_HOLD_NS 50000000       /* how long they are, ns: a program that lacks a processor comes back in that time */
+#define VRB_HOLD_LOOK_NS 50000     /* how often is looked for receives, ns */
 #define VRB_TX_COPY 512            /* payload up to which it is copied behind the headers instead of being chained */
 #define VRB_QPN_FIRST 0x11         /* 0 and 1 are the special queue pairs; the kernel's rxe starts here as well */
 

@@ -81,6 +81,12 @@ void vrb_engine_destroy(struct vrb_engine *e);
 unsigned int vrb_engine_rx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint64_t now);
 
 /**
+ * Whether raw frames are held for want of receives (raw.h): until that is no longer so the caller had better not receive more, but
+ * go on calling vrb_engine_rx() with none.
+ */
+bool vrb_engine_holds(const struct vrb_engine *e);
+
+/**
  * Takes up doorbells, runs due timers and makes up to @p n packets to be sent. The caller owns them, sends them in this order, and frees what it
  * cannot send (that is loss). @return how many were made; less than n: there is nothing to send now
  */

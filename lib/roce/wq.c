@@ -59,6 +59,7 @@ vrb_wq_destroy(struct vrb_wq *wq)
 {
 	if (wq->refs > 0)
 		return -EBUSY;
+	vrb_raw_unhold(wq->engine, &wq->raw);
 	TAILQ_REMOVE(&wq->engine->wqs, wq, link);
 	wq->engine->num_wqs--;
 	wq->pd->refs--;

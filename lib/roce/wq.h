@@ -30,6 +30,13 @@ enum vrb_wq_state {
 #define VRB_RX_STRIP_CVLAN (1u << 0)  /* the 802.1Q tag goes into the completion */
 #define VRB_RX_SCATTER_FCS (1u << 1)  /* the frame check sequence is added */
 
+/** What a queue that receives frames has besides. */
+struct vrb_raw_queue {
+	uint32_t epoch;         /* the frame that it got last */
+	uint32_t held;          /* frames that are held for it */
+	bool gave_up;           /* they were dropped, since nothing was posted */
+};
+
 struct vrb_wq {
 	struct vrb_rq rq;
 	struct vrb_engine *engine;
@@ -40,7 +47,7 @@ struct vrb_wq {
 	uint32_t flags;         /* VRB_RX_* */
 	uint32_t num;
 	uint32_t refs;          /* entries of tables */
-	uint32_t epoch;         /* the frame that it got last */
+	struct vrb_raw_queue raw;
 	TAILQ_ENTRY(vrb_wq) link;
 };
 

@@ -134,6 +134,7 @@ vrb_raw_caps(struct ibv_device_attr_ex *attr)
 	attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
 	attr->max_wq_type_rq = VRB_MAX_WQ;
 	attr->raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING |
-				IBV_RAW_PACKET_CAP_SCATTER_FCS | IBV_RAW_PACKET_CAP_IP_CSUM;
+				IBV_RAW_PACKET_CAP_SCATTER_FCS | IBV_RAW_PACKET_CAP_IP_CSUM |
+				IBV_RAW_PACKET_CAP_DELAY_DROP;
 	attr->device_cap_flags_ex |= IBV_DEVICE_RAW_SCATTER_FCS;
 }

@@ -139,6 +139,13 @@ vrb_engine_rx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 	return 0;
 }
 
+bool
+vrb_engine_holds(const struct vrb_engine *e)
+{
+	(void)e;
+	return false;
+}
+
 unsigned int
 vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint64_t now)
 {

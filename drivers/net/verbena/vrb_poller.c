@@ -78,7 +78,9 @@ unsigned int
 vrb_poller_rx(struct vrb_nic *nic, uint64_t now)
 {
 	struct rte_mbuf *pkts[VRB_BURST];
-	unsigned int n = rte_eth_rx_burst(nic->port.id, 0, pkts, VRB_BURST);
+	/* What the engine cannot place yet stays in the port, which tells the sender where the network can. */
+	unsigned int n = unlikely(vrb_engine_holds(nic->engine)) ? 0 :
+		rte_eth_rx_burst(nic->port.id, 0, pkts, VRB_BURST);
 	unsigned int left = vrb_engine_rx(nic->engine, pkts, n, now);
 
 	/* Not RoCE; the engine has counted them. */
@@ -96,7 +98,8 @@ vrb_poller_deadline(struct vrb_nic *nic)
 void
 vrb_poller_arm(struct vrb_nic *nic)
 {
-	if (nic->run.armed)
+	/* While frames are held none is received, and the deadline is near: an interrupt would only disturb. */
+	if (nic->run.armed || vrb_engine_holds(nic->engine))
 		return;
 	if (nic->port.intr_enable)
 		rte_eth_dev_rx_intr_enable(nic->port.id, 0);
