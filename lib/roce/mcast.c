@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Multicast of datagrams (IBTA 10.5): which queue pairs are attached to which group, and the copy that each of them gets.
+ * Multicast of datagrams (IBTA 10.5): which queue pairs are attached to which group, and the copy
+ * that each of them gets.
  *
- * On the wire the destination is queue pair 0xffffff, whatever the group (IBTA 9.8.3.1). What one of our own queue
- * pairs sends to a group goes to the port, and comes back to those of ours that are attached, the sender among them
- * unless it was made with block_self_mcast.
+ * On the wire the destination is queue pair 0xffffff, whatever the group (IBTA 9.8.3.1). What one
+ * of our own queue pairs sends to a group goes to the port, and comes back to those of ours that
+ * are attached, the sender among them unless it was made with block_self_mcast.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ find(struct vrb_engine *e, const union vrb_gid *gid)
 struct vrb_group *
 vrb_mcast_find(struct vrb_engine *e, const struct vrb_pkt *pkt)
 {
-	union vrb_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
+	union vrb_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
 
 	if (pkt->v6)
 		memcpy(gid.raw, ((const struct rte_ipv6_hdr *)pkt->l3)->dst_addr, sizeof(gid.raw));
@@ -194,7 +195,8 @@ vrb_mcast_deliver(struct vrb_engine *e, const struct vrb_pkt *pkt, bool from_us)
 void
 vrb_mcast_loop(struct vrb_engine *e, const struct rte_mbuf *m)
 {
-	struct rte_mbuf *copy = e->num_groups > 0 ? rte_pktmbuf_copy(m, e->conf.pool, 0, UINT32_MAX) : NULL;
+	struct rte_mbuf *copy =
+		e->num_groups > 0 ? rte_pktmbuf_copy(m, e->conf.pool, 0, UINT32_MAX) : NULL;
 
 	/* Without memory it is lost, as it may be on the wire. */
 	if (copy != NULL)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What arrives on the unreliable transports: UC, where a message that misses a packet is lost as a whole (IBTA 9.8.2), and UD,
- * whose messages are single packets from anywhere (IBTA 9.8.3). Nothing is ever answered. Also address handles.
+ * What arrives on the unreliable transports: UC, where a message that misses a packet is lost as a
+ * whole (IBTA 9.8.2), and UD, whose messages are single packets from anywhere (IBTA 9.8.3). Nothing
+ * is ever answered. Also address handles.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@ vrb_uc_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 
 	resp->epsn = vrb_psn_add(pkt->psn, 1);
 	/*
-	 * After a gap, and when a message begins before the last one has ended, that one is lost; its receive
-	 * serves the next. A whole message may begin at any PSN.
+	 * After a gap, and when a message begins before the last one has ended, that one is lost;
+	 * its receive serves the next. A whole message may begin at any PSN.
 	 */
 	if (gap || (pkt->info->flags & VRB_OP_FIRST)) {
 		if (resp->in_msg != 0)
@@ -37,7 +38,8 @@ vrb_uc_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	vrb_resp_data(qp, pkt);
 }
 
-/** The 40 bytes before a datagram's payload: an IPv6 header, or 20 bytes of zeros and an IPv4 header (A17.4.5.2). */
+/** The 40 bytes before a datagram's payload: an IPv6 header, or 20 bytes of zeros and an IPv4
+ * header (A17.4.5.2). */
 static void
 make_grh(const struct vrb_pkt *pkt, uint8_t grh[GRH_LEN])
 {
@@ -49,7 +51,8 @@ make_grh(const struct vrb_pkt *pkt, uint8_t grh[GRH_LEN])
 	memcpy(grh + GRH_LEN - sizeof(struct rte_ipv4_hdr), pkt->l3, sizeof(struct rte_ipv4_hdr));
 }
 
-/** Whether the next receive takes @p len bytes. One that does not stays: the datagram is dropped (IBTA 9.8.3.2.4). */
+/** Whether the next receive takes @p len bytes. One that does not stays: the datagram is dropped
+ * (IBTA 9.8.3.2.4). */
 static bool
 next_fits(const struct vrb_qp *qp, uint32_t len)
 {
@@ -97,14 +100,19 @@ vrb_ud_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 
 	if (unlikely(pkt->qkey != qp->attr.qkey)) {
 		e->stats.rx_qkey++;
-		vrb_explain(e, "QP %#x: dropped a datagram from QP %#x with Q_Key %#x; the queue pair's is %#x", qp->qpn,
-			pkt->src_qpn, pkt->qkey, qp->attr.qkey);
+		vrb_explain(e,
+			"QP %#x: dropped a datagram from QP %#x with Q_Key %#x; the queue pair's "
+			"is %#x",
+			qp->qpn, pkt->src_qpn, pkt->qkey, qp->attr.qkey);
 		return;
 	}
 	if (unlikely(!next_fits(qp, GRH_LEN + pkt->payload_len))) {
 		e->stats.rx_dropped++;
-		vrb_explain(e, "QP %#x: dropped a datagram of %u bytes: the next receive has no room for it and the 40 bytes "
-			"that stand before it", qp->qpn, pkt->payload_len);
+		vrb_explain(e,
+			"QP %#x: dropped a datagram of %u bytes: the next receive has no room for "
+			"it and the 40 bytes "
+			"that stand before it",
+			qp->qpn, pkt->payload_len);
 		return;
 	}
 	wqe = vrb_rq_take(qp);
@@ -115,7 +123,8 @@ vrb_ud_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	qp->resp.wqe = wqe;
 	make_grh(pkt, grh);
 	if (likely(vrb_scatter(e, pd, wqe->sge, wqe->num_sge, 0, pkt, grh, GRH_LEN, &why) &&
-		vrb_scatter(e, pd, wqe->sge, wqe->num_sge, GRH_LEN, pkt, NULL, pkt->payload_len, &why))) {
+		    vrb_scatter(e, pd, wqe->sge, wqe->num_sge, GRH_LEN, pkt, NULL, pkt->payload_len,
+			    &why))) {
 		complete_ud(qp, pkt);
 		return;
 	}
@@ -193,7 +202,8 @@ vrb_ah_destroy(struct vrb_engine *e, struct vrb_ah *ah)
 {
 	ah->pd->refs--;
 	e->num_ahs--;
-	/* Programs destroy it while datagrams to it wait, as hardware lets them; then its memory stays. */
+	/* Programs destroy it while datagrams to it wait, as hardware lets them; then its memory
+	 * stays. */
 	ah->next = e->dead_ahs;
 	e->dead_ahs = ah;
 	free_unnamed(e);

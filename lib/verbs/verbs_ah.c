@@ -28,8 +28,7 @@ vrb_check_av(const struct ibv_ah_attr *av, bool multicast, const char *call)
 			"ah_attr.grh.sgid_index is %u; the table has indices 0 to %d",
 			av->grh.sgid_index, VRB_GIDS - 1);
 	if (!multicast && vrb_gid_is_multicast((const union vrb_gid *)&av->grh.dgid))
-		return vrb_explain_call(
-			EINVAL, call, "ah_attr.grh.dgid is a multicast address");
+		return vrb_explain_call(EINVAL, call, "ah_attr.grh.dgid is a multicast address");
 	if (av->sl > 15)
 		return vrb_explain_call(
 			EINVAL, call, "ah_attr.sl is %u; there are 0 to 15", av->sl);

@@ -159,6 +159,10 @@ explain_send(const struct vrb_vqp *qp, const struct ibv_send_wr *wr, int rc)
 			"wr_id %#lx has opcode %d, which is not supported on QP %u",
 			(unsigned long)wr->wr_id, (int)wr->opcode, qp->ibv.qp_base.qp_num);
 	default:
+		if (qp->ibv.qp_base.qp_type == IBV_QPT_UD && !wr->wr.ud.ah)
+			return vrb_explain_call(-rc, call,
+				"wr_id %#lx has no address handle in wr.ud.ah (QP %u)",
+				(unsigned long)wr->wr_id, qp->ibv.qp_base.qp_num);
 		return vrb_explain_call(-rc, call,
 			"wr_id %#lx with opcode %d, %d SGEs and flags %#x cannot be posted to QP "
 			"%u, which is in state %d and takes %u SGEs",

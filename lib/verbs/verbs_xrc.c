@@ -129,8 +129,8 @@ vrb_verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr
 		return vrb_fail_null(ENOMEM, "there is no memory");
 	rc = vrb_enter(ctx);
 	if (!rc) {
-		rc = join_domain(attr->fd, attr->oflags, attr->fd == -1 ? NULL : &st,
-			&xrcd->domain);
+		rc = join_domain(
+			attr->fd, attr->oflags, attr->fd == -1 ? NULL : &st, &xrcd->domain);
 		if (!rc)
 			xrcd->domain->openings++;
 		vrb_leave(ctx);
@@ -182,8 +182,7 @@ static int
 share(struct vrb_ctx *ctx, struct vrb_vqp *qp, uint32_t num)
 {
 	void *user;
-	struct vrb_qp *target =
-		vrb_qp_find_target(ctx->engine, vrb_xrcd_of(qp->xrcd), num, &user);
+	struct vrb_qp *target = vrb_qp_find_target(ctx->engine, vrb_xrcd_of(qp->xrcd), num, &user);
 	struct vrb_vqp *first = user;
 
 	if (!target)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UC and UD: what is lost is lost without a trace, and what comes after it is not (IBTA 9.8.2, 9.8.3). Where rxe departs
- * from the specification (CONVENTIONS, "UC and UD"), the specification counts.
+ * UC and UD: what is lost is lost without a trace, and what comes after it is not
+ * (IBTA 9.8.2, 9.8.3). Where rxe departs from the specification (CONVENTIONS, "UC and UD"), the
+ * specification counts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +17,13 @@ static uint8_t pattern[8192];
 static struct rig *
 uc_rig(void)
 {
-	return rig_new(&(struct rig_conf){ .type = VRB_QPT_UC });
+	return rig_new(&(struct rig_conf){.type = VRB_QPT_UC});
 }
 
 static struct rig *
 ud_rig(void)
 {
-	return rig_new(&(struct rig_conf){ .type = VRB_QPT_UD, .port_mtu = 1500 });
+	return rig_new(&(struct rig_conf){.type = VRB_QPT_UD, .port_mtu = 1500});
 }
 
 static struct frame
@@ -270,8 +271,8 @@ uc_sending_completes_at_once_and_asks_for_nothing(void **state)
 static void
 unreliable_payload_is_copied_before_the_completion(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .type = VRB_QPT_UC, .no_icrc = true, .zero_copy = true,
-		.mtu = VRB_MTU_4096 });
+	struct rig *r = rig_new(&(struct rig_conf){
+		.type = VRB_QPT_UC, .no_icrc = true, .zero_copy = true, .mtu = VRB_MTU_4096});
 	struct rte_mbuf *pkts[2], *m;
 	unsigned int n;
 
@@ -289,7 +290,7 @@ static void
 sqe_after_a_send_error_and_back_to_rts(void **state)
 {
 	struct rig *r = uc_rig();
-	struct vrb_qp_attr a = { .state = VRB_QPS_RTS };
+	struct vrb_qp_attr a = {.state = VRB_QPS_RTS};
 	struct vrb_send_wqe *w;
 
 	w = rig_wqe(r, VRB_WR_SEND, 0, 64, 0);
@@ -322,7 +323,7 @@ ud_receive_has_the_grh_before_the_payload(void **state)
 	struct rig *r = ud_rig();
 	struct frame f = packet(r, OP_UD | OP_SEND_ONLY_IMM, 0x777, 0, 100);
 	const struct vrb_cqe *c;
-	uint8_t zeros[20] = { 0 };
+	uint8_t zeros[20] = {0};
 
 	f.imm = 0xa1a2a3a4;
 	f.tos = 0x12;
@@ -347,7 +348,7 @@ ud_receive_has_the_grh_before_the_payload(void **state)
 static void
 ud_receive_over_ipv6_has_its_header(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .type = VRB_QPT_UD, .v6 = true });
+	struct rig *r = rig_new(&(struct rig_conf){.type = VRB_QPT_UD, .v6 = true});
 	struct frame f = packet(r, OP_UD | OP_SEND_ONLY, 1, 0, 8);
 
 	rig_post_recv(r, 0, GRH + 8);
@@ -393,7 +394,7 @@ static void
 ud_psn_is_not_looked_at(void **state)
 {
 	struct rig *r = ud_rig();
-	const uint32_t psns[] = { 5, 5, 0xffffff, 0 };
+	const uint32_t psns[] = {5, 5, 0xffffff, 0};
 
 	for (unsigned int i = 0; i < 4; i++) {
 		rig_post_recv(r, i * 64, 64);
@@ -406,7 +407,7 @@ ud_psn_is_not_looked_at(void **state)
 static void
 ud_takes_the_receives_of_an_srq(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .type = VRB_QPT_UD, .srq = true });
+	struct rig *r = rig_new(&(struct rig_conf){.type = VRB_QPT_UD, .srq = true});
 
 	receive(r, OP_UD | OP_SEND_ONLY, 1, 0, 8);
 	rig_expect_empty(r, r->rcq);
@@ -535,7 +536,7 @@ ud_takes_no_other_operation(void **state)
 
 /* ---- multicast ---- */
 
-static const union vrb_gid group = { .raw = { [10] = 0xff, [11] = 0xff, 239, 9, 8, 7 } };
+static const union vrb_gid group = {.raw = {[10] = 0xff, [11] = 0xff, 239, 9, 8, 7}};
 
 static struct frame
 to_group(const struct rig *r)
@@ -572,8 +573,8 @@ static void
 multicast_reaches_every_attached_queue_pair_that_has_a_receive(void **state)
 {
 	struct rig *r = ud_rig();
-	struct vrb_qp *first = r->qp, *without = rig_qp(r, VRB_QPS_RTS), *reset = rig_qp(r, VRB_QPS_RESET),
-		*last = rig_qp(r, VRB_QPS_RTS);
+	struct vrb_qp *first = r->qp, *without = rig_qp(r, VRB_QPS_RTS),
+		      *reset = rig_qp(r, VRB_QPS_RESET), *last = rig_qp(r, VRB_QPS_RTS);
 	struct frame f = to_group(r);
 
 	assert_int_equal(vrb_mcast_attach(first, &group), 0);

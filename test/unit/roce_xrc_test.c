@@ -14,7 +14,7 @@ static uint8_t pattern[8192];
 static struct rig *
 target_rig(uint32_t depth)
 {
-	return rig_new(&(struct rig_conf){ .type = VRB_QPT_XRC_RECV, .depth = depth });
+	return rig_new(&(struct rig_conf){.type = VRB_QPT_XRC_RECV, .depth = depth});
 }
 
 static struct frame
@@ -38,7 +38,8 @@ receive(struct rig *r, uint8_t op, uint32_t psn, uint32_t off, uint32_t len)
 }
 
 static void
-receive_for(struct rig *r, const struct vrb_srq *srq, uint8_t op, uint32_t psn, uint32_t off, uint32_t len)
+receive_for(struct rig *r, const struct vrb_srq *srq, uint8_t op, uint32_t psn, uint32_t off,
+	uint32_t len)
 {
 	struct frame f = packet(r, op, psn, off, len);
 
@@ -84,8 +85,10 @@ second_srq(struct rig *r)
 	assert_int_equal(vrb_pd_create(r->e, &s.pd), 0);
 	assert_int_equal(vrb_cq_create(r->e, 8, NULL, &s.cq), 0);
 	assert_int_equal(vrb_mr_reg(r->e, s.pd, (uintptr_t)r->mem, RIG_MEM, (uintptr_t)r->mem,
-		VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE, &s.mr), 0);
-	assert_int_equal(vrb_srq_create_xrc(r->e, s.pd, &r->xrcd, s.cq, &depth, &sge, NULL, &s.srq), 0);
+				 VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE, &s.mr),
+		0);
+	assert_int_equal(
+		vrb_srq_create_xrc(r->e, s.pd, &r->xrcd, s.cq, &depth, &sge, NULL, &s.srq), 0);
 	return s;
 }
 
@@ -98,7 +101,7 @@ post_to(struct rig *r, struct vrb_srq *srq, const struct vrb_mr *mr, uint32_t of
 	w->wr_id = off;
 	w->num_sge = 1;
 	w->length = len;
-	w->sge[0] = (struct vrb_sge){ (uintptr_t)r->mem + off, len, mr->lkey };
+	w->sge[0] = (struct vrb_sge){(uintptr_t)r->mem + off, len, mr->lkey};
 	vrb_rq_commit(&srq->rq, 1);
 }
 
@@ -165,11 +168,12 @@ static void
 srq_of_another_domain_is_refused(void **state)
 {
 	struct rig *r = target_rig(0);
-	struct vrb_xrcd other = { 0 };
+	struct vrb_xrcd other = {0};
 	uint32_t depth = 4, sge = 1;
 	struct vrb_srq *srq;
 
-	assert_int_equal(vrb_srq_create_xrc(r->e, r->pd, &other, r->rcq, &depth, &sge, NULL, &srq), 0);
+	assert_int_equal(
+		vrb_srq_create_xrc(r->e, r->pd, &other, r->rcq, &depth, &sge, NULL, &srq), 0);
 	post_to(r, srq, r->mr, 0, 64);
 	receive_for(r, srq, OP_SEND_ONLY, RIG_RQ_PSN, 0, 8);
 	expect_ack(r, 0x61, RIG_RQ_PSN);
@@ -245,7 +249,7 @@ many_targets_on_a_small_srq(void **state)
 {
 	struct rig *r = target_rig(1);
 	struct vrb_qp *qps[32];
-	unsigned int left = 32, done[32] = { 0 };
+	unsigned int left = 32, done[32] = {0};
 
 	qps[0] = r->qp;
 	for (unsigned int i = 1; i < 32; i++)
@@ -329,16 +333,17 @@ reads_keep_the_domain_that_they_were_asked_with(void **state)
 static void
 initiator_names_the_srq_in_every_request(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .type = VRB_QPT_XRC_SEND });
-	const uint8_t ops[] = { VRB_WR_SEND, VRB_WR_RDMA_WRITE, VRB_WR_RDMA_READ };
-	const uint8_t wire[] = { OP_SEND_ONLY, OP_WRITE_ONLY, OP_READ_REQ };
+	struct rig *r = rig_new(&(struct rig_conf){.type = VRB_QPT_XRC_SEND});
+	const uint8_t ops[] = {VRB_WR_SEND, VRB_WR_RDMA_WRITE, VRB_WR_RDMA_READ};
+	const uint8_t wire[] = {OP_SEND_ONLY, OP_WRITE_ONLY, OP_READ_REQ};
 	struct vrb_send_wqe *w;
 
 	for (unsigned int i = 0; i < 3; i++) {
 		w = rig_wqe(r, ops[i], 0, 64, 0);
 		w->srqn = 0x123456 + i;
 		assert_int_equal(rig_commit(r, w), 0);
-		assert_int_equal(rig_expect(r, OP_XRC | wire[i], RIG_SQ_PSN + i)->srqn, 0x123456 + i);
+		assert_int_equal(
+			rig_expect(r, OP_XRC | wire[i], RIG_SQ_PSN + i)->srqn, 0x123456 + i);
 	}
 	w = rig_wqe(r, VRB_WR_SEND, 0, MTU + 1, 0);
 	w->srqn = 7;
@@ -351,7 +356,7 @@ initiator_names_the_srq_in_every_request(void **state)
 static void
 initiator_completes_by_acknowledgement_and_by_response(void **state)
 {
-	struct rig *r = rig_new(&(struct rig_conf){ .type = VRB_QPT_XRC_SEND });
+	struct rig *r = rig_new(&(struct rig_conf){.type = VRB_QPT_XRC_SEND});
 	struct frame f;
 
 	rig_post(r, VRB_WR_SEND, 0, 64, 0);
@@ -374,7 +379,7 @@ static void
 reset_target_leaves_its_srq(void **state)
 {
 	struct rig *r = target_rig(0);
-	struct vrb_qp_attr a = { .state = VRB_QPS_RESET };
+	struct vrb_qp_attr a = {.state = VRB_QPS_RESET};
 
 	rig_post_recv(r, 0, 64);
 	receive(r, OP_SEND_ONLY, RIG_RQ_PSN, 0, 8);
@@ -395,11 +400,15 @@ parts_that_do_not_belong_are_refused(void **state)
 
 	init.xrcd = NULL;
 	assert_int_equal(vrb_qp_create(r->e, &init, &qp), -EINVAL);
-	init = (struct vrb_qp_init){ .type = VRB_QPT_XRC_SEND, .pd = r->pd, .send_cq = r->scq, .srq = r->srq };
+	init = (struct vrb_qp_init){
+		.type = VRB_QPT_XRC_SEND, .pd = r->pd, .send_cq = r->scq, .srq = r->srq};
 	assert_int_equal(vrb_qp_create(r->e, &init, &qp), -EINVAL);
 	/* Receives of an XRC SRQ are for targets only. */
-	init = (struct vrb_qp_init){ .type = VRB_QPT_RC, .pd = r->pd, .send_cq = r->scq, .recv_cq = r->rcq,
-		.srq = r->srq };
+	init = (struct vrb_qp_init){.type = VRB_QPT_RC,
+		.pd = r->pd,
+		.send_cq = r->scq,
+		.recv_cq = r->rcq,
+		.srq = r->srq};
 	assert_int_equal(vrb_qp_create(r->e, &init, &qp), -EINVAL);
 	rig_free(r);
 }

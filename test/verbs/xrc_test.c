@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * XRC: domains (ibv_open_xrcd(3)), their shared receive queues, initiators, targets, and further handles of a target
- * (ibv_open_qp(3)).
+ * XRC: domains (ibv_open_xrcd(3)), their shared receive queues, initiators, targets, and further
+ * handles of a target (ibv_open_qp(3)).
  */
 #include "verbs_util.h"
 
@@ -24,8 +24,8 @@ make_srq(struct rig *r, struct ibv_xrcd *xrcd)
 {
 	struct ibv_srq_init_attr_ex attr = {
 		.attr = {.max_wr = 8, .max_sge = 1},
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
-			     IBV_SRQ_INIT_ATTR_CQ,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
 		.pd = r->pd,
 		.xrcd = xrcd,
@@ -132,8 +132,8 @@ open_xrcd_needs_fd_and_oflags(void **state)
 	expect_null(open_domain(r->ctx, 9999, O_CREAT), EBADF);
 }
 
-/* ibv_open_xrcd(3): "If the XRCD exists, this flag has no effect except as noted under O_EXCL"; "If O_EXCL and O_CREAT
- * are set, open will fail if an XRCD associated with the inode exists". */
+/* ibv_open_xrcd(3): "If the XRCD exists, this flag has no effect except as noted under O_EXCL"; "If
+ * O_EXCL and O_CREAT are set, open will fail if an XRCD associated with the inode exists". */
 static void
 open_xrcd_follows_o_creat_and_o_excl(void **state)
 {
@@ -319,8 +319,8 @@ open_target(struct rig *r, struct ibv_xrcd *xrcd, uint32_t num, void *context)
 	return ibv_open_qp(r->ctx, &attr);
 }
 
-/* ibv_open_qp(3): "will fail if it is asked to open a QP that does not exist within the xrcd with the specified
- * qp_num and qp_type". */
+/* ibv_open_qp(3): "will fail if it is asked to open a QP that does not exist within the xrcd with
+ * the specified qp_num and qp_type". */
 static void
 open_qp_finds_targets_of_the_domain_only(void **state)
 {
@@ -335,7 +335,8 @@ open_qp_finds_targets_of_the_domain_only(void **state)
 	close_pair(&p);
 }
 
-/* ibv_open_qp(3): "ibv_destroy_qp() closes the opened QP and destroys the underlying QP if it has no other references". */
+/* ibv_open_qp(3): "ibv_destroy_qp() closes the opened QP and destroys the underlying QP if it has
+ * no other references". */
 static void
 target_lives_as_long_as_one_handle_of_it(void **state)
 {
