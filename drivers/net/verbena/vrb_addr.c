@@ -108,9 +108,10 @@ vrb_addr_group_mac(const union vrb_gid *gid, uint8_t mac[6])
 	const uint8_t *raw = gid->raw;
 
 	if (vrb_addr_is_v4(gid) && (raw[12] & 0xf0) == 0xe0) /* RFC 1112 6.4 */
-		memcpy(mac, (const uint8_t[]){ 0x01, 0x00, 0x5e, raw[13] & 0x7f, raw[14], raw[15] }, 6);
+		memcpy(mac, (const uint8_t[]){0x01, 0x00, 0x5e, raw[13] & 0x7f, raw[14], raw[15]},
+			6);
 	else if (raw[0] == 0xff) /* RFC 2464, 7 */
-		memcpy(mac, (const uint8_t[]){ 0x33, 0x33, raw[12], raw[13], raw[14], raw[15] }, 6);
+		memcpy(mac, (const uint8_t[]){0x33, 0x33, raw[12], raw[13], raw[14], raw[15]}, 6);
 	else
 		return -EINVAL;
 	return 0;

@@ -218,7 +218,9 @@ sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 	uint64_t now = vrb_now(nic), deadline, recent, woken;
 
 	vrb_poller_arm(nic);
-	if (vrb_poller_rx(nic, now) > 0) {
+	/* Not armed: the engine held frames back. If that has just ended, S1 is still to be done.
+	 */
+	if (vrb_poller_rx(nic, now) > 0 || (!nic->run.armed && !vrb_engine_holds(nic->engine))) {
 		nic->bg.active = now;
 		deadline = 0;
 	} else {

@@ -60,6 +60,8 @@ struct vrb_nic {
 		struct rte_mbuf *refused[VRB_BURST]; /* what the port did not take, in order */
 		uint16_t first_refused, num_refused;
 		uint16_t kicks;
+		uint64_t useful; /* the last call of the program that moved packets */
+		uint64_t patience; /* after that time without use it offers its CPU to others */
 		bool armed; /* the Rx interrupt is enabled */
 		bool watch_wanted; /* the program has polled, and might disable it meanwhile */
 		unsigned int saved_lcore; /* of the holder, between vrb_nic_lock() and

@@ -11,6 +11,8 @@
  * has arrived (watch_instead()). Should it stop polling before that, the thread finds what has come
  * when it looks the next time: within VRB_WATCH_NS, for only then does the program do it.
  */
+#include <sched.h>
+
 #include <rte_ethdev.h>
 
 #include "vrb_nic_private.h"
@@ -20,6 +22,11 @@
 /* A program that only posts receives in one of so many calls: a power of two. */
 #define KICKS_PER_RX 8
 #define LONG_CALL 4
+/*
+ * A program that has polled for so long in vain offers its CPU to others, and again after twice the
+ * time: on a machine with few cores the peer that it waits for may be waiting for this CPU.
+ */
+#define YIELD_AFTER_NS 20000
 /* Polling for so long is no mere look. */
 #define WATCH_AFTER_NS 500
 /* How often a thread that gives the baton back takes it again for the doorbells of others. */
@@ -78,9 +85,11 @@ unsigned int
 vrb_poller_rx(struct vrb_nic *nic, uint64_t now)
 {
 	struct rte_mbuf *pkts[VRB_BURST];
-	/* What the engine cannot place yet stays in the port, which tells the sender where the network can. */
-	unsigned int n = unlikely(vrb_engine_holds(nic->engine)) ? 0 :
-		rte_eth_rx_burst(nic->port.id, 0, pkts, VRB_BURST);
+	/* What the engine cannot place yet stays in the port, which tells the sender where the
+	 * network can. */
+	unsigned int n = unlikely(vrb_engine_holds(nic->engine))
+				 ? 0
+				 : rte_eth_rx_burst(nic->port.id, 0, pkts, VRB_BURST);
 	unsigned int left = vrb_engine_rx(nic->engine, pkts, n, now);
 
 	/* Not RoCE; the engine has counted them. */
@@ -98,7 +107,8 @@ vrb_poller_deadline(struct vrb_nic *nic)
 void
 vrb_poller_arm(struct vrb_nic *nic)
 {
-	/* While frames are held none is received, and the deadline is near: an interrupt would only disturb. */
+	/* While frames are held none is received, and the deadline is near: an interrupt would only
+	 * disturb. */
 	if (nic->run.armed || vrb_engine_holds(nic->engine))
 		return;
 	if (nic->port.intr_enable)
@@ -254,12 +264,27 @@ watch_no_more(struct vrb_nic *nic, uint64_t now)
 	vrb_poller_rx(nic, now);
 }
 
+static inline bool
+out_of_patience(struct vrb_nic *nic, uint64_t now, unsigned int packets)
+{
+	if (packets > 0) {
+		nic->run.useful = now;
+		nic->run.patience = YIELD_AFTER_NS;
+		return false;
+	}
+	if (likely(now - nic->run.useful <= nic->run.patience))
+		return false;
+	nic->run.patience *= 2;
+	return true;
+}
+
 void
 vrb_nic_progress(struct vrb_nic *nic)
 {
 	unsigned int old_lcore, sent = 0;
 	uint64_t now;
 	unsigned int received;
+	bool yield;
 
 	if (vrb_is_forked(nic))
 		return;
@@ -279,7 +304,13 @@ vrb_nic_progress(struct vrb_nic *nic)
 		atomic_load_explicit(&nic->background, memory_order_relaxed) != VRB_BG_NAPS)
 		vrb_poller_tx(nic, now, &sent);
 	note_end(nic, sent + received);
+	yield = out_of_patience(nic, now, sent + received);
 	give_back(nic, old_lcore);
+	if (unlikely(yield)) {
+		sched_yield();
+		/* The others' time was no pause of the program's. */
+		atomic_store_explicit(&nic->last_call, vrb_now(nic), memory_order_relaxed);
+	}
 }
 
 void
