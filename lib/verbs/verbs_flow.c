@@ -4,6 +4,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <rte_ether.h>
 
 #include "verbs_raw.h"
 
@@ -109,6 +112,66 @@ vrb_verbs_destroy_flow(struct ibv_flow *ibv)
 	vrb_obj_remove(ctx, VRB_KIND_FLOW, &flow->obj);
 	free(flow);
 	return 0;
+}
+
+/*
+ * ibv_attach_mcast() of a queue pair of raw frames, as perftest uses it: the MAC address of the group stands in the last six bytes
+ * of the GID. It is a rule like any other.
+ */
+static struct vrb_vflow *
+find_group(struct ibv_qp *ibv, const uint8_t *mac)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
+	struct vrb_vflow *flow = NULL;
+	struct vrb_obj *obj;
+
+	pthread_mutex_lock(&ctx->v.context.mutex);
+	TAILQ_FOREACH (obj, &ctx->objs[VRB_KIND_FLOW], link) {
+		flow = vrb_container(obj, struct vrb_vflow, obj);
+		if (flow->group && flow->flow->qp == vrb_to_qp(ibv)->qp &&
+			!memcmp(flow->flow->rule.val.outer.dst_mac, mac, RTE_ETHER_ADDR_LEN))
+			break;
+	}
+	pthread_mutex_unlock(&ctx->v.context.mutex);
+	return obj ? flow : NULL;
+}
+
+int
+vrb_raw_attach(struct ibv_qp *ibv, const union ibv_gid *gid)
+{
+	const uint8_t *mac = gid->raw + sizeof(gid->raw) - RTE_ETHER_ADDR_LEN;
+	struct {
+		struct ibv_flow_attr attr;
+		struct ibv_flow_spec_eth eth;
+	} rule = {
+		.attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1, .port = 1},
+		.eth = {.type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth)},
+	};
+	struct ibv_flow *flow;
+
+	if (!(mac[0] & 1))
+		return vrb_explain_call(EINVAL, "ibv_attach_mcast",
+			"the last six bytes of the GID are no MAC address of a group");
+	if (find_group(ibv, mac))
+		return 0;
+	memcpy(rule.eth.val.dst_mac, mac, RTE_ETHER_ADDR_LEN);
+	memset(rule.eth.mask.dst_mac, 0xff, RTE_ETHER_ADDR_LEN);
+	flow = vrb_verbs_create_flow(ibv, &rule.attr);
+	if (!flow)
+		return errno;
+	vrb_to_flow(flow)->group = true;
+	return 0;
+}
+
+int
+vrb_raw_detach(struct ibv_qp *ibv, const union ibv_gid *gid)
+{
+	struct vrb_vflow *flow =
+		find_group(ibv, gid->raw + sizeof(gid->raw) - RTE_ETHER_ADDR_LEN);
+
+	return flow ? vrb_verbs_destroy_flow(&flow->ibv)
+		    : vrb_explain_call(EINVAL, "ibv_detach_mcast",
+			      "QP %u is not attached to the group", ibv->qp_num);
 }
 
 void

@@ -31,6 +31,8 @@ ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 	union vrb_gid group;
 	int rc;
 
+	if (ibv->qp_type == IBV_QPT_RAW_PACKET)
+		return vrb_raw_attach(ibv, gid);
 	memcpy(&group, gid, sizeof(group));
 	rc = vrb_enter(ctx);
 	if (!rc) {
@@ -55,6 +57,8 @@ ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 	union vrb_gid group;
 	int rc;
 
+	if (ibv->qp_type == IBV_QPT_RAW_PACKET)
+		return vrb_raw_detach(ibv, gid);
 	memcpy(&group, gid, sizeof(group));
 	rc = vrb_enter(ctx);
 	if (!rc) {

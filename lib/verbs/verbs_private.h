@@ -337,6 +337,9 @@ int vrb_raw_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex 
 /** @param rss room for what init refers to */
 void vrb_raw_init(
 	struct vrb_qp_init *init, struct vrb_rss *rss, const struct ibv_qp_init_attr_ex *attr);
+/** ibv_attach_mcast() and ibv_detach_mcast() of theirs. @return 0 or an errno */
+int vrb_raw_attach(struct ibv_qp *qp, const union ibv_gid *gid);
+int vrb_raw_detach(struct ibv_qp *qp, const union ibv_gid *gid);
 void vrb_raw_ops(struct verbs_context *v);
 void vrb_raw_caps(struct ibv_device_attr_ex *attr);
 int vrb_verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

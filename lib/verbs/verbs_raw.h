@@ -43,6 +43,7 @@ struct vrb_vflow {
 	struct ibv_flow ibv;
 	struct vrb_flow *flow;
 	struct vrb_vcounters *counters; /* or NULL */
+	bool group; /* of ibv_attach_mcast() */
 	struct vrb_obj obj;
 };
 
