@@ -12,10 +12,11 @@
 #include "guard.h"
 
 /*
- * Where to go on after a fault; NULL outside a guarded copy. initial-exec, because a dynamic TLS access may
- * allocate, which a signal handler must not.
+ * Where to go on after a fault; NULL outside a guarded copy. Not initial-exec: the library would then need room in the
+ * static TLS of a program that loads it late by dlopen(3), and there is hardly any. So the first access of a thread may allocate, which a
+ * handler must not; but the threads whose faults we catch have made theirs before, in the guarded copy.
  */
-static __thread void **volatile guard_resume __attribute__((tls_model("initial-exec")));
+static __thread void **volatile guard_resume;
 
 static struct sigaction old_segv, old_bus;
 static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -91,13 +92,15 @@ vrb_guard_install(void)
 #define GUARDED(statement) \
 	do { \
 		void *buf[5]; \
+		void **volatile *resume = &guard_resume; \
+		__asm__("" : "+r"(resume)); /* finding it is a call: do it once */ \
 		if (__builtin_setjmp(buf) != 0) \
 			return -EFAULT; \
-		guard_resume = buf; \
+		*resume = buf; \
 		__asm__ volatile("" ::: "memory"); \
 		statement; \
 		__asm__ volatile("" ::: "memory"); \
-		guard_resume = NULL; \
+		*resume = NULL; \
 		return 0; \
 	} while (0)
 
