@@ -367,7 +367,7 @@ static void
 damage(struct fake *f, unsigned int n)
 {
 	uint32_t *words = f->map;
-	uint8_t *dst;
+	uint8_t frame[SHM_FRAME_MAX];
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
@@ -387,9 +387,10 @@ damage(struct fake *f, unsigned int n)
 			break;
 		default:
 			len = RTE_MIN(len, (uint32_t)SHM_FRAME_MAX);
-			if (vrb_ring_tx_reserve(&f->tx, len, &dst) == 0) {
-				memset(dst, rnd(), len);
-				vrb_ring_tx_commit(&f->tx, len, rnd());
+			memset(frame, rnd(), len);
+			if (vrb_ring_tx_room(&f->tx, len) == 0) {
+				vrb_ring_tx_put(&f->tx, frame, len, rnd());
+				vrb_ring_tx_publish(&f->tx);
 			}
 		}
 	}

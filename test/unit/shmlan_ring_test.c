@@ -54,13 +54,14 @@ teardown(void **state)
 static int
 put(struct pair *p, uint32_t len, uint8_t byte)
 {
-	uint8_t *dst;
-	int rc = vrb_ring_tx_reserve(&p->tx, len, &dst);
+	uint8_t frame[FRAME_MAX];
+	int rc = vrb_ring_tx_room(&p->tx, len);
 
 	if (rc != 0)
 		return rc;
-	memset(dst, byte, len);
-	vrb_ring_tx_commit(&p->tx, len, byte & 1);
+	memset(frame, byte, len);
+	vrb_ring_tx_put(&p->tx, frame, len, byte & 1);
+	vrb_ring_tx_publish(&p->tx);
 	return 0;
 }
 
@@ -154,18 +155,38 @@ static void
 empty_ring_starts_at_the_hot_end(void **state)
 {
 	struct pair *p = *state;
-	uint8_t *first, *dst = NULL, *max;
-	uint32_t i;
+	uint32_t i, max = 0;
 
-	assert_int_equal(vrb_ring_tx_reserve(&p->tx, 4096, &first), 0);
-	max = first;
 	for (i = 0; i < 1000; i++) {
-		assert_int_equal(vrb_ring_tx_reserve(&p->tx, 4096, &dst), 0);
-		max = RTE_MAX(max, dst);
 		assert_int_equal(put(p, 4096, i), 0);
+		max = RTE_MAX(max, (uint32_t)atomic_load(&p->tx.slots[i % SLOTS].off));
 		assert_int_equal(get(p, i), 4096);
 	}
-	assert_true(max - first <= VRB_RING_REWIND);
+	assert_true(max <= VRB_RING_REWIND);
+}
+
+/* Nothing of a run is there before all of it is. */
+static void
+frames_of_a_run_appear_together(void **state)
+{
+	struct pair *p = *state;
+	uint8_t frame[200];
+	uint64_t ctrl;
+	uint32_t i;
+
+	for (i = 0; i < 20; i++) {
+		uint32_t len = 40 + 8 * i;
+
+		assert_int_equal(vrb_ring_tx_room(&p->tx, len), 0);
+		memset(frame, i, len);
+		vrb_ring_tx_put(&p->tx, frame, len, i & 1);
+		assert_int_equal(vrb_ring_rx_peek(&p->rx, 0, &ctrl), 0);
+	}
+	vrb_ring_tx_publish(&p->tx);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(get(p, i), 40 + 8 * i);
+	vrb_ring_tx_publish(&p->tx);
+	assert_int_equal(get(p, 0), 0);
 }
 
 /* Sequence numbers wrap after 2^32 slots. */
@@ -385,6 +406,7 @@ main(void)
 		TEST(ring_is_full_after_all_slots),
 		TEST(ring_is_full_when_the_data_area_is),
 		TEST(empty_ring_starts_at_the_hot_end),
+		TEST(frames_of_a_run_appear_together),
 		TEST(sequence_wraps_around),
 		TEST(slot_of_a_wrong_lap_breaks_the_rules),
 		TEST(frame_outside_of_the_ring_breaks_the_rules),

@@ -189,6 +189,7 @@ struct shm_out {
 				       lock, by the Tx path */
 	int evfd;
 	uint32_t bit;
+	uint32_t run; /* work since frames were handed over, see RUN */
 	bool touched; /* written to in this burst */
 	bool closed; /* out of use until it is freed: the peer is gone or broke the rules */
 	/* The answer, put here by the control side. */
@@ -294,6 +295,7 @@ struct shm_txq {
 	uint64_t word[VRB_SHMLAN_MEMBERS];
 	uint64_t hash[SHM_HASH_SIZE]; /* MAC << 16 | 0x8000 | slot, 0 when free */
 	_Atomic uint64_t stat[SHM_TX_STATS];
+	uint8_t gathered[RTE_ALIGN_CEIL(SHM_FRAME_MAX, 64)]; /* a frame of several segments */
 } __rte_cache_aligned;
 
 struct shm_port {

