@@ -186,6 +186,7 @@ spoil_dereg(struct rig *r, struct frame *f)
 {
 	(void)f;
 	assert_int_equal(vrb_mr_dereg(r->e, r->mr), 0);
+	r->mr = NULL;
 }
 
 static void

@@ -252,7 +252,7 @@ rig_packet(const struct rig *r, uint8_t opcode, uint32_t psn)
 		.pkey = 0xffff,
 		.psn = psn,
 		.va = (uintptr_t)r->mem,
-		.rkey = r->mr->rkey};
+		.rkey = r->mr != NULL ? r->mr->rkey : 0};
 
 	f.qpn = vrb_qp_num(r->qp);
 	memcpy(f.dmac, r->mac, 6);
