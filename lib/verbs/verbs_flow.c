@@ -56,7 +56,7 @@ vrb_verbs_create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *attr)
 
 	if (ibv->qp_type != IBV_QPT_RAW_PACKET)
 		return vrb_fail_null(ibv->qp_type == IBV_QPT_UD ? EOPNOTSUPP : EINVAL,
-			"QP %u is of type %d; rules send frames to those of type IBV_QPT_RAW_PACKET",
+			"QP %#x is of type %d; rules send frames to those of type IBV_QPT_RAW_PACKET",
 			ibv->qp_num, (int)ibv->qp_type);
 	errno = vrb_flow_from_attr(attr, &rule, &counters);
 	if (errno)
@@ -171,7 +171,7 @@ vrb_raw_detach(struct ibv_qp *ibv, const union ibv_gid *gid)
 
 	return flow ? vrb_verbs_destroy_flow(&flow->ibv)
 		    : vrb_explain_call(EINVAL, "ibv_detach_mcast",
-			      "QP %u is not attached to the group", ibv->qp_num);
+			      "QP %#x is not attached to the group", ibv->qp_num);
 }
 
 void

@@ -41,7 +41,7 @@ ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 	}
 	if (rc == -EINVAL)
 		return vrb_fail(EINVAL,
-			"QP %u is not of type IBV_QPT_UD, or the GID is no multicast address",
+			"QP %#x is not of type IBV_QPT_UD, or the GID is no multicast address",
 			ibv->qp_num);
 	return rc ? vrb_fail(-rc,
 			    "there can be %d groups with %d queue pairs each, and the port has to "
@@ -68,5 +68,5 @@ ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 			(void)vrb_filter_update(ctx);
 		vrb_leave(ctx);
 	}
-	return rc ? vrb_fail(-rc, "QP %u is not attached to the group", ibv->qp_num) : 0;
+	return rc ? vrb_fail(-rc, "QP %#x is not attached to the group", ibv->qp_num) : 0;
 }

@@ -142,32 +142,36 @@ explain_send(const struct vrb_vqp *qp, const struct ibv_send_wr *wr, int rc)
 	switch (rc) {
 	case -ENOMEM:
 		if (!qp->sq->max_wr)
-			return vrb_explain_call(EINVAL, call, "QP %u has no send queue",
-				qp->ibv.qp_base.qp_num);
+			return vrb_explain_call(
+				EINVAL, call, "QP %#x has no send queue", qp->ibv.qp_base.qp_num);
 		return vrb_explain_call(ENOMEM, call,
-			"the send queue of QP %u is full: all of its %u entries wait for "
+			"the send queue of QP %#x is full: all of its %u entries wait for "
 			"completions to be polled",
 			qp->ibv.qp_base.qp_num, qp->sq->max_wr);
 	case -E2BIG:
-		return vrb_explain_call(EINVAL, call, "wr_id %#lx is longer than %s (QP %u)",
+		return vrb_explain_call(EINVAL, call, "wr_id %#lx is longer than %s (QP %#x)",
 			(unsigned long)wr->wr_id,
 			wr->send_flags & IBV_SEND_INLINE ? "max_inline_data"
 							 : "a message may be, 2^31 bytes",
 			qp->ibv.qp_base.qp_num);
 	case -EOPNOTSUPP:
 		return vrb_explain_call(EINVAL, call,
-			"wr_id %#lx has opcode %d, which is not supported on QP %u",
+			"wr_id %#lx has opcode %d, which is not supported on QP %#x",
 			(unsigned long)wr->wr_id, (int)wr->opcode, qp->ibv.qp_base.qp_num);
 	default:
 		if (qp->ibv.qp_base.qp_type == IBV_QPT_UD && !wr->wr.ud.ah)
 			return vrb_explain_call(-rc, call,
-				"wr_id %#lx has no address handle in wr.ud.ah (QP %u)",
+				"wr_id %#lx has no address handle in wr.ud.ah (QP %#x)",
 				(unsigned long)wr->wr_id, qp->ibv.qp_base.qp_num);
+		if (vrb_qp_state(qp->qp) < VRB_QPS_RTS)
+			return vrb_explain_call(-rc, call,
+				"QP %#x is in state %s; requests can be posted from RTS on",
+				qp->ibv.qp_base.qp_num, vrb_state_name(vrb_qp_state(qp->qp)));
 		return vrb_explain_call(-rc, call,
 			"wr_id %#lx with opcode %d, %d SGEs and flags %#x cannot be posted to QP "
-			"%u, which is in state %d and takes %u SGEs",
+			"%#x, which takes %u SGEs",
 			(unsigned long)wr->wr_id, (int)wr->opcode, wr->num_sge, wr->send_flags,
-			qp->ibv.qp_base.qp_num, (int)vrb_qp_state(qp->qp), qp->sq->max_sge);
+			qp->ibv.qp_base.qp_num, qp->sq->max_sge);
 	}
 }
 
@@ -264,12 +268,12 @@ check_recv(const struct vrb_vqp *qp)
 		return ENODEV;
 	if (unlikely(!qp->rq))
 		return vrb_explain_call(EINVAL, "ibv_post_recv",
-			"QP %u has no receive queue of its own; use ibv_post_srq_recv",
+			"QP %#x has no receive queue of its own; use ibv_post_srq_recv",
 			qp->ibv.qp_base.qp_num);
 	/* IBTA 10.3.1: nothing can be posted in RESET. */
 	if (unlikely(vrb_qp_state(qp->qp) == VRB_QPS_RESET))
 		return vrb_explain_call(EINVAL, "ibv_post_recv",
-			"QP %u is in state RESET; move it to INIT first", qp->ibv.qp_base.qp_num);
+			"QP %#x is in state RESET; move it to INIT first", qp->ibv.qp_base.qp_num);
 	return 0;
 }
 

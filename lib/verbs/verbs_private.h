@@ -369,6 +369,9 @@ int vrb_filter_update(struct vrb_ctx *ctx);
 void vrb_qp_init(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct ibv_qp_init_attr_ex *attr);
 void vrb_qp_free(struct vrb_vqp *qp);
 
+/** "RESET", "INIT" ... */
+const char *vrb_state_name(int state);
+
 /** Fills the part of @p wqe that opens a window. @return 0 or -errno */
 int vrb_wqe_bind(struct vrb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 	const struct ibv_mw_bind_info *info);

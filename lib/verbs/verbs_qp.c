@@ -365,7 +365,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 		drop_handle(qp);
 	vrb_nic_unlock(ctx->nic);
 	if (busy)
-		return vrb_fail(EBUSY, "flow rules send frames to QP %u, or it is attached to multicast groups",
+		return vrb_fail(EBUSY, "flow rules send frames to QP %#x, or it is attached to multicast groups",
 			ibv->qp_num);
 	for (i = 0; i < VRB_QP_EVENTS; i++)
 		reported += vrb_evq_cancel(&ctx->async, &qp->events[i]);

@@ -108,11 +108,19 @@ mask_of(enum ibv_qp_type type, uint32_t mask)
 	case IBV_QPT_XRC_SEND:
 		return mask & ~(uint32_t)(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	case IBV_QPT_XRC_RECV:
-		return mask & ~(uint32_t)(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
-					  IBV_QP_RNR_RETRY);
+		return mask &
+		       ~(uint32_t)(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
 	default:
 		return mask;
 	}
+}
+
+const char *
+vrb_state_name(int state)
+{
+	static const char *const names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+
+	return state >= 0 && (size_t)state < RTE_DIM(names) ? names[state] : "UNKNOWN";
 }
 
 int
@@ -142,10 +150,10 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	vrb_nic_unlock(ctx->nic);
 	if (rc)
 		return vrb_fail(-rc,
-			"attr_mask %#x does not take the queue pair from state %d to %d; see the "
-			"table in "
+			"attr_mask %#x does not take QP %#x from state %s to %s; see the table in "
 			"ibv_modify_qp(3)",
-			mask, from, mask & IBV_QP_STATE ? (int)attr->qp_state : from);
+			mask, ibv->qp_num, vrb_state_name(from),
+			vrb_state_name(mask & IBV_QP_STATE ? (int)attr->qp_state : from));
 	return 0;
 }
 

@@ -15,7 +15,7 @@ static VRB_COLD void
 fail(struct vrb_vqp *qp, int err, const char *why)
 {
 	qp->error = vrb_explain_call(err, "ibv_wr_complete",
-		"%s (QP %u, request number %u after ibv_wr_start)", why, qp->ibv.qp_base.qp_num,
+		"%s (QP %#x, request number %u after ibv_wr_start)", why, qp->ibv.qp_base.qp_num,
 		qp->built);
 	qp->wqe = NULL;
 }
@@ -52,9 +52,8 @@ begin(struct ibv_qp_ex *ibv, enum vrb_wr_opcode opcode)
 	qp->wqe = wqe;
 	wqe->wr_id = ibv->wr_id;
 	wqe->opcode = (uint8_t)opcode;
-	wqe->flags = (uint8_t)(ibv->wr_flags &
-			       (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |
-				       IBV_SEND_IP_CSUM));
+	wqe->flags = (uint8_t)(ibv->wr_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED |
+						       IBV_SEND_SOLICITED | IBV_SEND_IP_CSUM));
 	wqe->num_sge = 0;
 	wqe->reserved = 0;
 	wqe->length = 0;
@@ -430,8 +429,7 @@ vrb_qp_ex_ops(struct vrb_vqp *qp, uint64_t ops)
 	q->wr_atomic_write = no_atomic_write;
 	q->wr_send_tso = no_send_tso;
 	q->wr_set_ud_addr = q->qp_base.qp_type == IBV_QPT_UD ? wr_set_ud_addr : no_ud_addr;
-	q->wr_set_xrc_srqn =
-		q->qp_base.qp_type == IBV_QPT_XRC_SEND ? wr_set_xrc_srqn : no_xrc_srqn;
+	q->wr_set_xrc_srqn = q->qp_base.qp_type == IBV_QPT_XRC_SEND ? wr_set_xrc_srqn : no_xrc_srqn;
 	q->wr_set_sge = wr_set_sge;
 	q->wr_set_sge_list = wr_set_sge_list;
 	q->wr_set_inline_data = wr_set_inline_data;
