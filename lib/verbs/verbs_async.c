@@ -53,7 +53,8 @@ async_event(void *arg, enum vrb_event_type type, void *obj)
 	case VRB_EVENT_SQ_DRAINED:
 	case VRB_EVENT_QP_LAST_WQE_REACHED:
 		do {
-			post_event(handle->ibv.qp_base.context, handle->events, VRB_QP_EVENTS, type);
+			post_event(
+				handle->ibv.qp_base.context, handle->events, VRB_QP_EVENTS, type);
 			handle = handle->next_handle;
 		} while (handle != qp);
 		break;

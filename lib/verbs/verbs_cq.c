@@ -36,7 +36,8 @@ check_cq_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *att
 			attr->comp_mask);
 	if (attr->wc_flags & ~WC_FLAGS)
 		return refuse(EOPNOTSUPP,
-			"wc_flags is %#lx; the device fills the standard fields, timestamps, cvlan and flow_tag",
+			"wc_flags is %#lx; the device fills the standard fields, timestamps, cvlan "
+			"and flow_tag",
 			(unsigned long)attr->wc_flags);
 	if (flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
 		return refuse(EOPNOTSUPP,

@@ -209,7 +209,6 @@ vrb_cq_ex_ops(struct vrb_vcq *cq, uint64_t wc_flags)
 						    ? read_completion_wallclock_ns
 						    : read_no_ts;
 	ops->read_cvlan = wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : read_no_cvlan;
-	ops->read_flow_tag =
-		wc_flags & IBV_WC_EX_WITH_FLOW_TAG ? read_flow_tag : read_no_flow_tag;
+	ops->read_flow_tag = wc_flags & IBV_WC_EX_WITH_FLOW_TAG ? read_flow_tag : read_no_flow_tag;
 	ops->read_tm_info = read_no_tm_info;
 }

@@ -121,7 +121,8 @@ fill(const struct vrb_vqp *qp, struct vrb_send_wqe *wqe, const struct ibv_send_w
 		rc = fill_operation(wqe, wr);
 	switch (qp->ibv.qp_base.qp_type) {
 	case IBV_QPT_UD:
-		/* The operations of datagrams leave that part of the entry free; others are refused. */
+		/* The operations of datagrams leave that part of the entry free; others are
+		 * refused. */
 		fill_ud(wqe, wr);
 		break;
 	case IBV_QPT_XRC_SEND:

@@ -234,7 +234,8 @@ struct vrb_vqp {
 	struct vrb_sq *sq;
 	struct vrb_rq *rq; /* NULL with an SRQ */
 	struct vrb_nic *nic;
-	/* Targets of XRC: the domain, and a ring of all handles of the queue pair; under the baton. */
+	/* Targets of XRC: the domain, and a ring of all handles of the queue pair; under the baton.
+	 */
 	struct vrb_vxrcd *xrcd;
 	struct vrb_vqp *next_handle;
 	bool extended; /* made with send_ops_flags: ibv_wr_*() work */

@@ -50,8 +50,7 @@ create_flags(enum ibv_qp_type type)
 static bool
 has_recv(const struct ibv_qp_init_attr_ex *attr)
 {
-	return !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND &&
-	       attr->qp_type != IBV_QPT_XRC_RECV;
+	return !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND && attr->qp_type != IBV_QPT_XRC_RECV;
 }
 
 static int
@@ -155,7 +154,8 @@ check_init_attr(struct ibv_context *context, const struct ibv_qp_init_attr_ex *a
 		return refuse(EOPNOTSUPP, "create_flags is %#x; queue pairs of type %d have %#x",
 			flags, (int)attr->qp_type, create_flags(attr->qp_type));
 	if (ops & ~send_ops(attr->qp_type))
-		return refuse(EOPNOTSUPP, "send_ops_flags is %#lx; queue pairs of type %d have %#lx",
+		return refuse(EOPNOTSUPP,
+			"send_ops_flags is %#lx; queue pairs of type %d have %#lx",
 			(unsigned long)ops, (int)attr->qp_type,
 			(unsigned long)send_ops(attr->qp_type));
 	rc = check_parts(context, attr);
@@ -365,7 +365,8 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 		drop_handle(qp);
 	vrb_nic_unlock(ctx->nic);
 	if (busy)
-		return vrb_fail(EBUSY, "flow rules send frames to QP %#x, or it is attached to multicast groups",
+		return vrb_fail(EBUSY,
+			"flow rules send frames to QP %#x, or it is attached to multicast groups",
 			ibv->qp_num);
 	for (i = 0; i < VRB_QP_EVENTS; i++)
 		reported += vrb_evq_cancel(&ctx->async, &qp->events[i]);

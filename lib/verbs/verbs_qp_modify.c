@@ -100,7 +100,8 @@ to_engine(const struct ibv_qp_attr *a, struct vrb_qp_attr *e)
 	e->rnr_retry = a->rnr_retry;
 }
 
-/* Programs give both ends of XRC the attributes of RC; the kernel takes out those that an end has no use for. */
+/* Programs give both ends of XRC the attributes of RC; the kernel takes out those that an end has
+ * no use for. */
 static uint32_t
 mask_of(enum ibv_qp_type type, uint32_t mask)
 {

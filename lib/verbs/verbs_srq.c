@@ -16,11 +16,11 @@ static int
 check_srq_attr(const struct ibv_srq_attr *attr)
 {
 	if (attr->max_wr < 1 || attr->max_wr > VRB_MAX_SRQ_WR)
-		return refuse(EINVAL,
-			"max_wr is %u; it must be from 1 to %d", attr->max_wr, VRB_MAX_SRQ_WR);
+		return refuse(EINVAL, "max_wr is %u; it must be from 1 to %d", attr->max_wr,
+			VRB_MAX_SRQ_WR);
 	if (attr->max_sge > VRB_MAX_SRQ_SGE)
-		return refuse(EINVAL,
-			"max_sge is %u; the device has %d", attr->max_sge, VRB_MAX_SRQ_SGE);
+		return refuse(
+			EINVAL, "max_sge is %u; the device has %d", attr->max_sge, VRB_MAX_SRQ_SGE);
 	return 0;
 }
 
@@ -49,8 +49,8 @@ free_srq(struct vrb_vsrq *srq)
 }
 
 static int
-create_in_engine(struct vrb_ctx *ctx, struct vrb_vsrq *srq, struct ibv_srq_attr *attr,
-	struct ibv_cq *cq)
+create_in_engine(
+	struct vrb_ctx *ctx, struct vrb_vsrq *srq, struct ibv_srq_attr *attr, struct ibv_cq *cq)
 {
 	struct vrb_pd *pd = vrb_to_pd(srq->ibv.pd)->pd;
 	int rc = vrb_enter(ctx);
@@ -58,12 +58,11 @@ create_in_engine(struct vrb_ctx *ctx, struct vrb_vsrq *srq, struct ibv_srq_attr 
 	if (rc)
 		return rc;
 	if (srq->xrcd) {
-		rc = vrb_srq_create_xrc(ctx->engine, pd, vrb_xrcd_of(srq->xrcd),
-			vrb_to_cq(cq)->cq, &attr->max_wr, &attr->max_sge, srq, &srq->srq);
+		rc = vrb_srq_create_xrc(ctx->engine, pd, vrb_xrcd_of(srq->xrcd), vrb_to_cq(cq)->cq,
+			&attr->max_wr, &attr->max_sge, srq, &srq->srq);
 		srq->xrcd->refs += !rc;
 	} else {
-		rc = vrb_srq_create(
-			ctx->engine, pd, &attr->max_wr, &attr->max_sge, srq, &srq->srq);
+		rc = vrb_srq_create(ctx->engine, pd, &attr->max_wr, &attr->max_sge, srq, &srq->srq);
 	}
 	vrb_leave(ctx);
 	return rc;
@@ -115,8 +114,8 @@ create_xrc(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 		return refuse_null(EINVAL, "xrcd is missing, or belongs to another context");
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq || attr->cq->context != context)
 		return refuse_null(EINVAL, "cq is missing, or belongs to another context");
-	return create_srq(attr->pd, (struct ibv_srq_init_attr *)attr, vrb_to_xrcd(attr->xrcd),
-		attr->cq);
+	return create_srq(
+		attr->pd, (struct ibv_srq_init_attr *)attr, vrb_to_xrcd(attr->xrcd), attr->cq);
 }
 
 /* What the inline wrapper does not give to ibv_create_srq(): a missing PD, or a type that is not
