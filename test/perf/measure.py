@@ -58,7 +58,7 @@ class Perftest(Measurement):
         for process in (client, server):
             if process.wait(SAMPLE_SECONDS):
                 raise Failure(f"{server.describe()}\n{client.describe()}")
-        rows = re.findall(r"^ *(\d+ +\d+ +[\d. ]+)$", client.out, re.M)
+        rows = re.findall(r"^\s*(\d+\s+\d+\s+[\d.\s]+)$", client.out, re.M)
         if not rows:
             raise Failure(client.describe())
         row = [float(x) for x in rows[-1].split()]
