@@ -72,6 +72,7 @@ struct vrb_resp_op {
 	uint64_t orig;           /* atomic: the value before */
 	struct vrb_pd *pd;       /* READ: of XRC, the one of the SRQ that it named */
 	bool atomic;
+	bool again;              /* READ: of a duplicate request */
 };
 
 /** An atomic's result, kept for duplicates (IBTA 9.7.5.1.5). */

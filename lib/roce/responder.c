@@ -368,6 +368,7 @@ parse_read(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_resp_op *op,
 
 	*syndrome = VRB_NAK_INV_REQ;
 	op->atomic = false;
+	op->again = false;
 	op->va = rte_be_to_cpu_64(reth->va);
 	op->rkey = rte_be_to_cpu_32(reth->rkey);
 	op->length = rte_be_to_cpu_32(reth->length);
@@ -509,6 +510,7 @@ duplicate_read(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	if (op == NULL)
 		return; /* the peer will ask again */
 	tmp.msn = resp->msn;
+	tmp.again = true;
 	*op = tmp;
 	queue_op(qp);
 }
@@ -711,6 +713,12 @@ fail_read(struct vrb_qp *qp, struct vrb_resp_op *op, const char *why)
 {
 	uint32_t psn = op->psn;
 
+	/* The peer has had its answer, and may have closed the window since: no fault of anybody's. */
+	if (op->again) {
+		qp->resp.ops_tail++;
+		vrb_engine_schedule(qp);
+		return;
+	}
 	qp->resp.ops_tail = qp->resp.ops_head;
 	if (vrb_qp_get_state(qp) != VRB_QPS_ERR)
 		refuse(qp, VRB_NAK_REM_ACCESS, psn, "READ Request", why);

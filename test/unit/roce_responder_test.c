@@ -322,6 +322,31 @@ duplicate_read_of_a_region_that_is_gone(void **state)
 	rig_free(r);
 }
 
+/*
+ * The same when the key goes while the repeated answer waits to be sent: the peer has the first
+ * answer, and has closed the window since. The queue pair failed.
+ */
+static void
+duplicate_read_whose_region_goes_before_its_answer(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){0});
+	struct frame f = rig_packet(r, OP_READ_REQ, RIG_RQ_PSN);
+
+	f.dmalen = 10;
+	rig_receive(r, &f);
+	rig_take(r);
+	rig_receive(r, &f);
+	assert_int_equal(vrb_mr_dereg(r->e, r->mr), 0);
+	r->mr = NULL;
+	/* What is behind it is answered all the same. */
+	f = rig_packet(r, OP_READ_REQ, RIG_RQ_PSN + 1);
+	rig_receive(r, &f);
+	rig_expect(r, OP_RESP_ONLY, RIG_RQ_PSN + 1);
+	rig_expect_silence(r);
+	assert_int_equal(vrb_qp_state(r->qp), VRB_QPS_RTS);
+	rig_free(r);
+}
+
 /* CONVENTIONS: always acknowledged, with the newest PSN, not the duplicate's; data is not written
  * again. */
 static void
@@ -451,6 +476,7 @@ main(void)
 		cmocka_unit_test(duplicate_atomic_is_answered_from_the_saved_result),
 		cmocka_unit_test(duplicate_read_is_executed_again),
 		cmocka_unit_test(duplicate_read_of_a_region_that_is_gone),
+		cmocka_unit_test(duplicate_read_whose_region_goes_before_its_answer),
 		cmocka_unit_test(duplicate_send_and_write_are_acknowledged),
 		cmocka_unit_test(psn_wraps_at_the_responder),
 		cmocka_unit_test(first_request_tells_of_the_connection),
