@@ -180,7 +180,9 @@ cqs_create(struct sim *s)
 
 		c->quota = (uint32_t)rng_range(&s->rng, 2, rng_chance(&s->rng, 500) ? 8 : 80);
 		c->users = RTE_MAX(c->users, 1u);
-		c->size = c->quota * c->users;
+		/* What a queue pair took with it when it was destroyed may be posted once more. */
+		c->least = c->quota * c->users + (s->prof->fault ? SIM_EPS : 0);
+		c->size = c->least;
 		rc = vrb_cq_create(c->host->e, c->size, c, &c->cq);
 		if (rc < 0)
 			return rc;

@@ -232,6 +232,11 @@ fault_strike(struct ep *ep)
 	} else {
 		drain(ep);
 		ep->gone = true;
+		/* One that a message had begun to fill goes with it. */
+		if (ep->srq != NULL) {
+			ep->srq->q.lost++;
+			ep->srq->q.next = ep->sim->now;
+		}
 		ep->next = ep->rq.next = SIM_NEVER;
 		if (ep->fault == FAULT_RESET) {
 			rc = vrb_qp_modify(ep->qp, &a, VRB_QP_STATE, ep->sim->now);

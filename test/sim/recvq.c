@@ -65,6 +65,14 @@ recv_fill(const struct sim *s, struct recvq *q, uint32_t idx, struct vrb_recv_wq
 	}
 }
 
+static uint32_t
+outstanding(const struct recvq *q)
+{
+	uint32_t n = q->posted - q->completed;
+
+	return n - RTE_MIN(n, q->lost);
+}
+
 uint32_t
 recvq_post(struct sim *s, struct recvq *q)
 {
@@ -73,11 +81,11 @@ recvq_post(struct sim *s, struct recvq *q)
 	q->next = s->now + rng_range(&q->rng, 100, 2 * q->delay);
 	/* Nothing to do until one completes. */
 	if (q->posted == RTE_MIN(q->n, q->stop_at) ||
-		q->posted - q->completed >= RTE_MIN(q->level, q->cq->quota))
+		outstanding(q) >= RTE_MIN(q->level, q->cq->quota))
 		q->next = SIM_NEVER;
 	rte_spinlock_lock(&q->rq->lock);
 	while (k < n && q->posted < q->n && q->posted < q->stop_at) {
-		uint32_t out = q->posted - q->completed;
+		uint32_t out = outstanding(q);
 		struct vrb_recv_wqe *w = vrb_rq_slot(q->rq, k);
 		struct recv *r = &q->recv[q->posted];
 

@@ -119,7 +119,7 @@ run_cqs(struct sim *s)
 		if (c->mode == CQ_POLL && c->next == SIM_NEVER && !vrb_cq_empty(c->cq))
 			c->next = s->now + rng_below(&s->rng, c->period);
 		if (rng_chance(&s->rng, 1)) {
-			uint32_t size = c->quota * c->users + (uint32_t)rng_below(&s->rng, 50);
+			uint32_t size = c->least + (uint32_t)rng_below(&s->rng, 50);
 			int rc = vrb_cq_resize(c->host->e, c->cq, size);
 
 			if (rc < 0)

@@ -141,6 +141,7 @@ struct recvq {
 	uint32_t n, posted, completed, level;
 	uint32_t len, max_sge; /* of each */
 	uint64_t id; /* upper half of its wr_ids */
+	uint32_t lost; /* that a queue pair may have taken with it when it was destroyed */
 	uint32_t bad_at; /* this one has wrong keys */
 	uint32_t stop_at; /* no more than so many are posted */
 	struct buf *spare; /* buffers that can be used again */
@@ -152,8 +153,8 @@ struct recvq {
 struct simcq {
 	struct vrb_cq *cq;
 	struct host *host;
-	uint32_t size, users, quota; /* each queue that uses it may have quota work requests whose
-					completion was not polled */
+	uint32_t size, least, users, quota; /* each queue that uses it may have quota work requests
+					whose completion was not polled */
 	enum { CQ_POLL, CQ_EVENT, CQ_EVENT_SOLICITED } mode;
 	bool notified;
 	uint64_t next, period;
