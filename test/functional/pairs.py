@@ -12,6 +12,7 @@ import sys
 
 from vrbtest import Site, Suite, arguments, identities
 
+PAIR_LIMIT = 120.0  # a second or two, but for -a on a machine that others use as well
 MTU_EDGES = (1023, 1024, 1025, 4095, 4096, 4097)
 
 # Each line: arguments for both sides. Few iterations: what is looked for is a wrong or a missing
@@ -32,6 +33,10 @@ SRQ_PINGPONG = (
     ["-g", 0, "-c", "-s", 100000, "-n", 20],
     ["-g", 0, "-q", 1, "-n", 100],
 )
+# Nothing answers for a lost message here, so one at a time is outstanding.
+UC_PINGPONG = (["-g", 0, "-c"], ["-g", 0, "-c", "-e"], ["-g", 1, "-c", "-s", 100000, "-n", 50])
+UD_PINGPONG = (["-g", 0, "-c", "-s", 1000], ["-g", 0, "-c", "-e", "-s", 4056], ["-g", 1, "-s", 1])
+XSRQ_PINGPONG = (["-g", 0], ["-g", 0, "-s", 100000, "-n", 20])
 GIDS = (["-x", 0], ["-x", 1])
 BANDWIDTH = (
     ["-n", 1000],
@@ -60,9 +65,14 @@ def without_size(lines):
 GROUPS = {
     "ibv_rc_pingpong": PINGPONG,
     "ibv_srq_pingpong": SRQ_PINGPONG,
+    "ibv_uc_pingpong": UC_PINGPONG,
+    "ibv_ud_pingpong": UD_PINGPONG,
+    "ibv_xsrq_pingpong": XSRQ_PINGPONG,
     "ib_send_bw": (*BANDWIDTH, *GIDS, *ALL_SIZES, *EVENTS, *INLINE, ["-r", 16, "-n", 1000]),
-    "ib_send_lat": (*LATENCY, *GIDS, *ALL_SIZES, *EVENTS, *INLINE),
-    "ib_write_bw": (*BANDWIDTH, *GIDS, *ALL_SIZES, *INLINE, ["--use_old_post_send", "-n", 500]),
+    "ib_send_lat": (*LATENCY, *GIDS, *ALL_SIZES, *EVENTS, *INLINE, ["-c", "UC", "-n", 1000],
+                    ["-c", "UD", "-n", 1000]),
+    "ib_write_bw": (*BANDWIDTH, *GIDS, *ALL_SIZES, *INLINE, ["--use_old_post_send", "-n", 500],
+                    ["-c", "UC", "-n", 500]),
     "ib_write_lat": (*LATENCY, *GIDS, *ALL_SIZES, *INLINE),
     "ib_read_bw": (*BANDWIDTH, *GIDS, *ALL_SIZES, *EVENTS, ["-o", 1, "-n", 200]),
     "ib_read_lat": (*LATENCY, *GIDS, *ALL_SIZES, *EVENTS),
@@ -77,7 +87,7 @@ def run_group(suite, verbena, identity, program, lines):
     with Site(verbena, identity) as site:
         for line in lines:
             name = f"{program} {' '.join(map(str, line))} as {identity.name}"
-            suite.check(name, lambda line=line: site.pair(program, line))
+            suite.check(name, lambda line=line: site.pair(program, line, PAIR_LIMIT))
 
 
 def main():
