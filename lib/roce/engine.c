@@ -77,6 +77,12 @@ vrb_engine_destroy(struct vrb_engine *e)
 	}
 	for (i = 0; i < e->mr_cap; i++)
 		free(e->mrs[i]);
+	while (e->spare_mrs != NULL) {
+		struct vrb_mr *mr = e->spare_mrs;
+
+		e->spare_mrs = mr->mr;
+		free(mr);
+	}
 	while (!LIST_EMPTY(&e->cqs)) {
 		struct vrb_cq *cq = LIST_FIRST(&e->cqs);
 

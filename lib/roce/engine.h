@@ -197,6 +197,7 @@ struct vrb_engine {
 	struct vrb_qp **qps;     /* by QPN & (VRB_MAX_QP - 1) */
 	uint32_t num_qps, next_qpn;
 	struct vrb_mr **mrs;     /* by key >> 8 */
+	struct vrb_mr *spare_mrs; /* freed, to be used again; linked by their mr */
 	struct vrb_srq **srqs;   /* by number */
 	LIST_HEAD(, vrb_cq) cqs;
 	LIST_HEAD(, vrb_pd) pds;

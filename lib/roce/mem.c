@@ -89,19 +89,40 @@ take_index(struct vrb_engine *e)
 	return NO_INDEX;
 }
 
+/*
+ * What was freed is kept and used again, and is never given back while the engine lives: a request that binds a
+ * window may still be in a send queue and point to it. is_alive() then tells that it has gone.
+ */
+static struct vrb_mr *
+take_struct(struct vrb_engine *e)
+{
+	struct vrb_mr *mr = e->spare_mrs;
+
+	if (mr == NULL)
+		return calloc(1, sizeof(*mr));
+	e->spare_mrs = mr->mr;
+	memset(mr, 0, sizeof(*mr));
+	return mr;
+}
+
+static bool
+is_alive(const struct vrb_engine *e, const struct vrb_mr *mr)
+{
+	return e->mrs[mr->index] == mr;
+}
+
 static int
 mr_new(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_mr **out)
 {
-	struct vrb_mr *mr = calloc(1, sizeof(*mr));
+	struct vrb_mr *mr;
 	uint32_t idx;
 
+	idx = take_index(e);
+	if (idx == NO_INDEX)
+		return -ENOMEM;
+	mr = take_struct(e);
 	if (mr == NULL)
 		return -ENOMEM;
-	idx = take_index(e);
-	if (idx == NO_INDEX) {
-		free(mr);
-		return -ENOMEM;
-	}
 	mr->index = idx;
 	mr->rkey = idx << 8 | (next_random(e) & 0xff);
 	mr->lkey = mr->rkey;
@@ -119,7 +140,8 @@ mr_free(struct vrb_engine *e, struct vrb_mr *mr)
 	e->mrs[mr->index] = NULL;
 	e->num_mrs--;
 	mr->pd->refs--;
-	free(mr);
+	mr->mr = e->spare_mrs;
+	e->spare_mrs = mr;
 }
 
 int
@@ -294,7 +316,11 @@ vrb_mw_bind(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_send_wqe *
 	struct vrb_mr *mw = wqe->bind.mw, *mr = wqe->bind.mr;
 	const uint32_t needs_write = VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_ATOMIC;
 
-	if (mw->pd != qp->pd)
+	if (!is_alive(e, mw) || !mw->is_mw)
+		*why = "the window was freed while the request waited";
+	else if (mr != NULL && (!is_alive(e, mr) || mr->is_mw))
+		*why = "the region was deregistered while the request waited";
+	else if (mw->pd != qp->pd)
 		*why = "the window belongs to another protection domain than the queue pair";
 	else if (mw->mw_type == 2 && mw->valid)
 		*why = "a window of type 2 has to be invalidated before it is bound again"; /* IBTA 10.6.7.2.2 */

@@ -419,6 +419,47 @@ foreign_key_of_a_window_is_refused(void **state)
 	ibv_dealloc_mw(mw);
 }
 
+/* The request waits in a queue that is stopped, until what it speaks of has gone. */
+static void
+bind_after_its_window_has_gone(struct rig *r, bool region)
+{
+	struct ibv_mr *mr = ibv_reg_mr(r->pd, r->buf, BUF_SIZE, ALL_ACCESS);
+	struct ibv_mw *mw = ibv_alloc_mw(r->pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind_info info = {.mr = mr, .addr = remote(r), .length = 64};
+	struct ibv_qp_ex *qp;
+
+	step(r, r->a, IBV_QPS_SQD, NULL);
+	qp = start(r);
+	ibv_wr_bind_mw(qp, mw, ibv_inc_rkey(mw->rkey), &info);
+	assert_int_equal(ibv_wr_complete(qp), 0);
+	if (region) {
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+	} else {
+		assert_int_equal(ibv_dealloc_mw(mw), 0);
+	}
+	assert_int_equal(
+		ibv_modify_qp(r->a, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RTS}, IBV_QP_STATE),
+		0);
+	assert_int_equal(next_status(r->cq), IBV_WC_MW_BIND_ERR);
+	if (region) {
+		assert_int_equal(ibv_dealloc_mw(mw), 0);
+	} else {
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+	}
+}
+
+static void
+binding_of_a_window_that_has_gone_is_an_error(void **state)
+{
+	bind_after_its_window_has_gone(*state, false);
+}
+
+static void
+binding_to_a_region_that_has_gone_is_an_error(void **state)
+{
+	bind_after_its_window_has_gone(*state, true);
+}
+
 #define TEST_EXTENDED(name) cmocka_unit_test_setup_teardown(name, open_extended, rig_close)
 
 int
@@ -444,6 +485,8 @@ main(void)
 		TEST_DEVICE(operation_that_was_not_asked_for_is_an_error),
 		TEST_DEVICE(batch_below_rts_is_refused),
 		TEST_EXTENDED(foreign_key_of_a_window_is_refused),
+		TEST_EXTENDED(binding_of_a_window_that_has_gone_is_an_error),
+		TEST_EXTENDED(binding_to_a_region_that_has_gone_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
