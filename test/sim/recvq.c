@@ -89,6 +89,8 @@ recvq_post(struct sim *s, struct recvq *q)
 		struct vrb_recv_wqe *w = vrb_rq_slot(q->rq, k);
 		struct recv *r = &q->recv[q->posted];
 
+		if (w == NULL)
+			q->next = SIM_NEVER; /* full: a completion will tell */
 		if (w == NULL || out >= q->level || out >= q->cq->quota || !buffer_get(q, &r->buf))
 			break;
 		recv_fill(s, q, q->posted, w);
