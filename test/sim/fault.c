@@ -251,11 +251,12 @@ fault_strike(struct ep *ep)
 			strerror(-rc));
 }
 
-/* Whether answers can be lost, so that an error shows as silence. */
+/* Whether answers can be lost or overtaken, so that an error shows as silence, or comes too early.
+ */
 static bool
 lossy(const struct sim *s)
 {
-	return s->wire.lose || s->wire.corrupt || s->wire.burst;
+	return s->wire.lose || s->wire.corrupt || s->wire.burst || s->wire.reorder;
 }
 
 static bool
