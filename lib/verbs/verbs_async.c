@@ -117,8 +117,12 @@ ibv_ack_async_event(struct ibv_async_event *event)
 	struct ibv_cq *cq = event->element.cq;
 	struct ibv_qp *qp = event->element.qp;
 	struct ibv_srq *srq = event->element.srq;
+	struct ibv_wq *wq = event->element.wq;
 
 	switch (event->event_type) {
+	case IBV_EVENT_WQ_FATAL:
+		ack(&wq->mutex, &wq->cond, &wq->events_completed);
+		break;
 	case IBV_EVENT_CQ_ERR:
 		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
 		break;
