@@ -128,14 +128,16 @@ vrb_device_guid(void)
 
 /*
  * Acknowledgements of what the program has received may still be due: hardware would have sent them
- * long ago, and the peer would report a lost connection.
+ * long ago, and the peer would report a lost connection. Then the network is left, with nothing of ours on it.
  */
-static void __attribute__((destructor)) flush_at_exit(void)
+static void __attribute__((destructor))
+leave_at_exit(void)
 {
-	if (verbs_nic && !vrb_forked) {
-		vrb_nic_progress(verbs_nic);
-		vrb_nic_progress(verbs_nic);
-	}
+	if (!verbs_nic || vrb_forked)
+		return;
+	vrb_nic_progress(verbs_nic);
+	vrb_nic_progress(verbs_nic);
+	vrb_nic_leave(verbs_nic);
 }
 
 struct ibv_device **

@@ -45,6 +45,12 @@ vrb_log_setup(enum vrb_log_level level, const char *file, bool explain)
 	return 0;
 }
 
+int
+vrb_log_fd(void)
+{
+	return log_fd;
+}
+
 /* Writes one line; what does not fit is cut, the newline stays. */
 static void
 write_line(const char *label, const char *fmt, va_list ap)

@@ -23,6 +23,9 @@ extern const char *const vrb_log_names[VRB_LOG_LEVELS];
 /** @param file NULL: stderr. @return 0, or -errno of open(2) */
 int vrb_log_setup(enum vrb_log_level level, const char *file, bool explain);
 
+/** Where the log goes. */
+int vrb_log_fd(void);
+
 void vrb_log(enum vrb_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /** Whether VERBENA_EXPLAIN=1. */

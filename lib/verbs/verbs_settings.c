@@ -66,7 +66,7 @@ read_log(void)
 			v, strerror(-rc));
 		return -EINVAL;
 	}
-	settings.eal_log = level >= VRB_LOG_INFO;
+	settings.eal_log = level >= VRB_LOG_INFO ? vrb_log_fd() : 0;
 	return 0;
 }
 

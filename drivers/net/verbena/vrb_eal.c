@@ -60,7 +60,7 @@ log_write(void *cookie, const char *buf, size_t size)
 		pthread_mutex_unlock(&error_lock);
 	}
 	/* A short count would be an error of the stream, so what cannot be written is dropped. */
-	if (vrb_eal_verbose && write(STDERR_FILENO, buf, size) < 0)
+	if (vrb_eal_log_fd > 0 && write(vrb_eal_log_fd, buf, size) < 0)
 		return size;
 	return size;
 }
@@ -130,7 +130,7 @@ advise(const struct rte_memseg_list *msl, void *arg)
 }
 
 static int
-start(const char *eal_args, bool log)
+start(const char *eal_args, int log_fd)
 {
 	static const cookie_io_functions_t io = {.write = log_write};
 	struct eal_start s = {.args = eal_args};
@@ -150,7 +150,7 @@ start(const char *eal_args, bool log)
 		setvbuf(stream, NULL, _IOLBF, BUFSIZ);
 		rte_openlog_stream(stream);
 	}
-	vrb_eal_verbose = log;
+	vrb_eal_log_fd = log_fd;
 	rc = vrb_thread_create(&thread, "vrb-eal", eal_thread, &s);
 	if (rc == 0) {
 		pthread_join(thread, NULL);
@@ -171,7 +171,7 @@ start(const char *eal_args, bool log)
 }
 
 int
-vrb_eal_start(const char *eal_args, bool log, char *why, size_t why_len)
+vrb_eal_start(const char *eal_args, int log_fd, char *why, size_t why_len)
 {
 	int rc;
 
@@ -179,7 +179,7 @@ vrb_eal_start(const char *eal_args, bool log, char *why, size_t why_len)
 	if (!started) {
 		started = true;
 		start_pid = getpid();
-		start_rc = start(eal_args, log);
+		start_rc = start(eal_args, log_fd);
 	}
 	rc = start_rc;
 	if (start_pid != getpid()) {

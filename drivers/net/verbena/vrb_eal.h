@@ -16,11 +16,11 @@
  * Nothing is written to stdout. In a process that was forked after the start it fails.
  *
  * @param eal_args more arguments, separated by blanks, or NULL
- * @param log let EAL's log through to stderr
+ * @param log_fd descriptor that EAL's log goes to, 0: none
  * @param why on failure: one sentence
  * @return 0 or -errno
  */
-int vrb_eal_start(const char *eal_args, bool log, char *why, size_t why_len);
+int vrb_eal_start(const char *eal_args, int log_fd, char *why, size_t why_len);
 
 /** The first line of DPDK's log that told of an error since vrb_eal_clear_error(), without its
  * newline; "" if there was none. */

@@ -16,7 +16,7 @@
 #include "vrb_eal_libc.h"
 
 __thread jmp_buf *vrb_eal_escape;
-bool vrb_eal_verbose;
+int vrb_eal_log_fd;
 
 char *vrb_eal_optarg;
 int vrb_eal_optind = 1, vrb_eal_optopt;
@@ -100,10 +100,10 @@ vrb_eal_fprintf_chk(FILE *f, int flag, const char *format, ...)
 	va_list ap;
 	int n;
 
-	if (f == stdout || (f == stderr && !vrb_eal_verbose))
+	if (f == stdout || (f == stderr && vrb_eal_log_fd <= 0))
 		return 0;
 	va_start(ap, format);
-	n = vfprintf(f, format, ap);
+	n = f == stderr ? vdprintf(vrb_eal_log_fd, format, ap) : vfprintf(f, format, ap);
 	va_end(ap);
 	return n;
 }

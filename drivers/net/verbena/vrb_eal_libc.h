@@ -36,8 +36,8 @@
 
 /** Where exit() and abort() of EAL lead in the thread that has set it; NULL elsewhere. */
 extern __thread jmp_buf *vrb_eal_escape;
-/** Let what EAL prints to stderr through. */
-extern bool vrb_eal_verbose;
+/** Where what EAL prints to stderr goes, 0: nowhere. */
+extern int vrb_eal_log_fd;
 
 /* The renamed functions; their contracts are those of the names without prefix. */
 extern char *vrb_eal_optarg;

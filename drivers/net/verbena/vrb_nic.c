@@ -196,6 +196,32 @@ unlink_nic(struct vrb_nic *nic)
 		*link = nic->next;
 }
 
+/* How long a thread that holds the baton is waited for. */
+#define LEAVE_TRIES 100
+#define LEAVE_WAIT_NS 1000000
+
+void
+vrb_nic_leave(struct vrb_nic *nic)
+{
+	static const struct timespec wait = {.tv_nsec = LEAVE_WAIT_NS};
+	unsigned int old_lcore, sent = 0, tries = 0;
+
+	if (vrb_is_forked(nic))
+		return;
+	/* The holder may be this very thread, interrupted by the signal whose handler exits. */
+	while (!vrb_baton_try(&nic->baton)) {
+		if (++tries == LEAVE_TRIES)
+			return;
+		nanosleep(&wait, NULL);
+	}
+	/* The baton is kept: nobody runs the engine any more. */
+	old_lcore = vrb_lcore_enter(nic);
+	vrb_poller_tx(nic, vrb_now(nic), &sent);
+	atomic_store_explicit(&nic->forked, true, memory_order_relaxed);
+	vrb_port_leave(&nic->port);
+	vrb_lcore_leave(old_lcore);
+}
+
 void
 vrb_nic_close(struct vrb_nic *nic)
 {

@@ -25,7 +25,7 @@ struct vrb_nic_conf {
 	const char *ip;         /* IPv4 or IPv6 address in text; NULL: automatic */
 	enum vrb_icrc_mode icrc;
 	const char *eal_args;   /* more arguments for rte_eal_init(), separated by blanks; NULL: none */
-	bool eal_log;           /* let DPDK's log through to stderr */
+	int eal_log;            /* descriptor that DPDK's log goes to, 0: none */
 	const struct vrb_engine_ops *ops;
 	void *ctx;
 };
@@ -50,6 +50,13 @@ struct vrb_nic_info {
  * @return 0, or -errno: -EADDRINUSE (address taken on the segment), -EINVAL (a setting), -EACCES, -ENODEV ...
  */
 int vrb_nic_open(const struct vrb_nic_conf *conf, struct vrb_nic **nic, char *why, size_t why_len);
+
+/**
+ * The process ends: what is due is sent, and the port leaves the network, so that the peers know. Unlike vrb_nic_close() it may be
+ * called while other threads use the NIC, also by a signal handler's exit(3): what cannot be had within a short while is left
+ * to the kernel. Afterwards all calls do nothing, and nothing is freed.
+ */
+void vrb_nic_leave(struct vrb_nic *nic);
 
 /** Stops the thread, frees the engine with all its objects, closes the port. */
 void vrb_nic_close(struct vrb_nic *nic);

@@ -86,6 +86,13 @@ probe(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why
 	/* A port that --vdev of eal_args has made is taken as it is. */
 	if (rte_eth_dev_get_port_by_name(p->name, &p->id) < 0) {
 		rc = rte_dev_probe(devargs);
+		if (rc == -EADDRINUSE && conf->ip != NULL) {
+			snprintf(why, why_len,
+				"the address %s is taken by another process of the segment \"%s\"; give another one, or "
+				"none to get the first that is free",
+				conf->ip, conf->segment != NULL ? conf->segment : "default");
+			return rc;
+		}
 		if (rc < 0)
 			return vrb_port_fail(
 				why, why_len, rc, "cannot start the network port", devargs);
@@ -274,6 +281,15 @@ vrb_port_start(struct vrb_port *p, char *why, size_t why_len)
 		vrb_port_bell_open(p);
 	p->intr_enable = p->intr_fd >= 0 && rte_eth_dev_rx_intr_disable(p->id, 0) == 0;
 	return 0;
+}
+
+void
+vrb_port_leave(struct vrb_port *p)
+{
+	if (p->started)
+		rte_eth_dev_stop(p->id);
+	if (p->probed)
+		rte_eth_dev_close(p->id);
 }
 
 void

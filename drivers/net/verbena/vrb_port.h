@@ -63,6 +63,9 @@ struct vrb_port {
 	char driver[32];
 };
 
+/** The process ends: takes the port off the network. Frees nothing that is the NIC's. */
+void vrb_port_leave(struct vrb_port *p);
+
 /** Finds or probes the port, takes ownership, finds out the addresses, makes the pools. Not started
  * yet. */
 int vrb_port_open(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why_len);
