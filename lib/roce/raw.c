@@ -3,128 +3,16 @@
  * Raw frames: how they are sent, and how they get into receives (see raw.h).
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <isa-l/crc.h>
-#include <rte_tcp.h>
-
 #include "engine.h"
 #include "raw.h"
+#include "raw_csum.h"
 
 #define VLAN_OFF (2 * RTE_ETHER_ADDR_LEN)
 #define VLAN_LEN 4
 #define FCS_LEN 4
-
-/* ---- checksums ---- */
-
-/** Sum over the L4 part with its pseudo header: 0xffff when the checksum in it is right. */
-static bool
-l4_sum(const struct rte_mbuf *m, const struct vrb_frame *f, const void *l3, uint32_t l4_len, uint16_t *sum)
-{
-	bool v4 = (f->key.outer.present & VRB_FLOW_IPV4) != 0;
-	uint32_t all;
-
-	if (f->l4_off + l4_len > m->pkt_len || rte_raw_cksum_mbuf(m, f->l4_off, l4_len, sum) < 0)
-		return false;
-	all = *sum;
-	if (v4) {
-		all += rte_ipv4_phdr_cksum(l3, 0);
-	} else {
-		/* With extension headers the length and protocol of the header are not those of L4 (RFC 8200, 8.1). */
-		struct rte_ipv6_hdr ip = *(const struct rte_ipv6_hdr *)l3;
-
-		ip.payload_len = rte_cpu_to_be_16((uint16_t)l4_len);
-		ip.proto = f->key.outer.proto;
-		all += rte_ipv6_phdr_cksum(&ip, 0);
-	}
-	all = (all & 0xffff) + (all >> 16);
-	*sum = (uint16_t)((all & 0xffff) + (all >> 16));
-	return true;
-}
-
-/** Length of the L4 part, from the IP header. @return false when the header cannot be right */
-static bool
-l4_length(const struct vrb_frame *f, const void *l3, uint32_t *len)
-{
-	uint32_t total;
-
-	if (f->key.outer.present & VRB_FLOW_IPV4)
-		total = rte_be_to_cpu_16(((const struct rte_ipv4_hdr *)l3)->total_length);
-	else
-		total = sizeof(struct rte_ipv6_hdr) + rte_be_to_cpu_16(((const struct rte_ipv6_hdr *)l3)->payload_len);
-	if (total < f->l3_len)
-		return false;
-	*len = total - f->l3_len;
-	return *len >= (f->key.outer.present & VRB_FLOW_UDP ? sizeof(struct rte_udp_hdr) : sizeof(struct rte_tcp_hdr));
-}
-
-/**
- * Whether the checksums of a received IPv4 header and of the TCP or UDP behind it are right.
- * @param hdr the frame's first bytes
- */
-static bool
-checksums_ok(const struct rte_mbuf *m, const struct vrb_frame *f, const uint8_t *hdr)
-{
-	const void *l3 = hdr + f->l3_off;
-	uint16_t sum;
-	uint32_t len;
-
-	if (!(f->key.outer.present & VRB_FLOW_IPV4) || f->l4_off == 0 || rte_raw_cksum(l3, f->l3_len) != 0xffff)
-		return false;
-	if (f->key.outer.present & VRB_FLOW_UDP) {
-		const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(hdr + f->l4_off);
-
-		if (udp->dgram_cksum == 0)
-			return true; /* RFC 768: the sender has made none */
-	}
-	return l4_length(f, l3, &len) && l4_sum(m, f, l3, len, &sum) && sum == 0xffff;
-}
-
-/** Fills in the checksums of IPv4, TCP and UDP as far as the frame has them. */
-static void
-make_checksums(struct rte_mbuf *m)
-{
-	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
-	struct vrb_frame f;
-	uint16_t *field, sum;
-	uint32_t len;
-	void *l3;
-
-	vrb_frame_parse(p, m->data_len, &f);
-	if (f.l3_off == 0)
-		return;
-	l3 = p + f.l3_off;
-	if (f.key.outer.present & VRB_FLOW_IPV4) {
-		struct rte_ipv4_hdr *ip = l3;
-
-		ip->hdr_checksum = 0;
-		ip->hdr_checksum = (uint16_t)~rte_raw_cksum(ip, f.l3_len);
-	}
-	if (f.l4_off == 0 || !l4_length(&f, l3, &len))
-		return;
-	if (f.key.outer.present & VRB_FLOW_UDP)
-		field = &((struct rte_udp_hdr *)(p + f.l4_off))->dgram_cksum;
-	else
-		field = &((struct rte_tcp_hdr *)(p + f.l4_off))->cksum;
-	*field = 0;
-	if (!l4_sum(m, &f, l3, len, &sum))
-		return;
-	/* A UDP checksum of 0 would mean that there is none; for TCP the other zero is as good. */
-	*field = sum == 0xffff ? 0xffff : (uint16_t)~sum;
-}
-
-/** The frame check sequence that the frame has on a wire, its first byte in the lowest bits (IEEE 802.3, 3.2.9). */
-static uint32_t
-frame_fcs(const struct rte_mbuf *m)
-{
-	uint32_t crc = 0;
-
-	for (; m != NULL; m = m->next)
-		crc = crc32_gzip_refl(crc, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
-	return rte_cpu_to_le_32(crc);
-}
 
 /* ---- receiving ---- */
 
@@ -189,7 +77,7 @@ scatter(struct rx *rx, const struct target *t, const struct vrb_recv_wqe *wqe, u
 	}
 	ok = ok && vrb_scatter(rx->e, t->pd, wqe->sge, wqe->num_sge, pos, &pkt, NULL, frame_len - pos, &why);
 	if (ok && (t->flags & VRB_RX_SCATTER_FCS)) {
-		uint32_t fcs = frame_fcs(rx->m);
+		uint32_t fcs = vrb_frame_fcs(rx->m);
 
 		ok = vrb_scatter(rx->e, t->pd, wqe->sge, wqe->num_sge, frame_len, NULL, &fcs, FCS_LEN, &why);
 	}
@@ -213,7 +101,7 @@ receive(struct rx *rx, const struct target *t, const struct vrb_recv_wqe *wqe)
 		return status == VRB_WC_LOC_LEN_ERR;
 	if (!rx->sums_known) {
 		rx->sums_known = true;
-		rx->sums_ok = checksums_ok(rx->m, &rx->frame, rx->hdr);
+		rx->sums_ok = vrb_csum_ok(rx->m, &rx->frame, rx->hdr);
 	}
 	if (rx->sums_ok)
 		cqe->wc_flags |= VRB_WC_IP_CSUM_OK;
@@ -535,7 +423,7 @@ build(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf **out)
 	if (unlikely(too_long(e, m)))
 		goto length;
 	if (wqe->flags & VRB_SEND_IP_CSUM)
-		make_checksums(m);
+		vrb_csum_make(m);
 	return VRB_WC_SUCCESS;
 
 length:
