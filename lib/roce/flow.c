@@ -19,10 +19,10 @@ TAILQ_HEAD(rule_list, vrb_flow_rule);
 struct vrb_flow_group {
 	TAILQ_ENTRY(vrb_flow_group) link;
 	struct vrb_flow_key mask;
-	uint32_t words;          /* of the mask that are not zero, as bits */
+	uint32_t words; /* of the mask that are not zero, as bits */
 	uint32_t priority;
-	uint32_t bits;           /* of the mask that are set */
-	bool own_only;           /* it does not look at the destination MAC address */
+	uint32_t bits; /* of the mask that are set */
+	bool own_only; /* it does not look at the destination MAC address */
 	uint32_t rules, buckets; /* buckets: a power of two */
 	struct rule_list *table;
 };
@@ -114,8 +114,9 @@ insert_group(struct vrb_flow_table *t, struct vrb_flow_group *g)
 {
 	struct vrb_flow_group *other;
 
-	TAILQ_FOREACH(other, &t->groups, link) {
-		if (other->priority > g->priority || (other->priority == g->priority && other->bits < g->bits)) {
+	TAILQ_FOREACH (other, &t->groups, link) {
+		if (other->priority > g->priority ||
+			(other->priority == g->priority && other->bits < g->bits)) {
 			TAILQ_INSERT_BEFORE(other, g, link);
 			return;
 		}
@@ -154,8 +155,9 @@ find_group(struct vrb_flow_table *t, const struct vrb_flow_rule *rule)
 {
 	struct vrb_flow_group *g;
 
-	TAILQ_FOREACH(g, &t->groups, link) {
-		if (g->priority == rule->priority && memcmp(&g->mask, &rule->mask, sizeof(g->mask)) == 0)
+	TAILQ_FOREACH (g, &t->groups, link) {
+		if (g->priority == rule->priority &&
+			memcmp(&g->mask, &rule->mask, sizeof(g->mask)) == 0)
 			return g;
 	}
 	return new_group(t, rule);
@@ -198,7 +200,7 @@ static void
 count_wants(struct vrb_flow_table *t, const struct vrb_flow_rule *rule, int n)
 {
 	const struct vrb_flow_stack *mask = &rule->mask.outer, *val = &rule->val.outer;
-	static const uint8_t all[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	bool whole = memcmp(mask->dst_mac, all, sizeof(all)) == 0;
 
 	switch (rule->type) {
@@ -213,7 +215,8 @@ count_wants(struct vrb_flow_table *t, const struct vrb_flow_rule *rule, int n)
 	default:
 		break;
 	}
-	/* The group bit of the address, if the rule looks at it, tells which half it cannot be about. */
+	/* The group bit of the address, if the rule looks at it, tells which half it cannot be
+	 * about. */
 	if (!(mask->dst_mac[0] & 1) || (val->dst_mac[0] & 1))
 		t->allmulti += n;
 	if (!looks_at_dst_mac(&rule->mask) || ((mask->dst_mac[0] & 1) && (val->dst_mac[0] & 1)))
@@ -234,7 +237,8 @@ vrb_flow_add(struct vrb_flow_table *t, struct vrb_flow_rule *rule)
 		if (g == NULL)
 			return -ENOMEM;
 		if (g->rules >= 2 * g->buckets)
-			make_buckets(g, 4 * g->buckets); /* without memory it is slower, not wrong */
+			make_buckets(
+				g, 4 * g->buckets); /* without memory it is slower, not wrong */
 		rule->group = g;
 		rule->hash = hash_key(g, &rule->val);
 		TAILQ_INSERT_TAIL(&g->table[rule->hash & (g->buckets - 1)], rule, link);
@@ -300,13 +304,14 @@ hit(struct vrb_flow_rule *rule, uint32_t len, vrb_flow_take_t *take, void *ctx)
 
 /** @return whether a rule of the group has taken the frame */
 static bool
-look_in_group(struct vrb_flow_group *g, const struct vrb_flow_key *key, uint32_t len, vrb_flow_take_t *take, void *ctx)
+look_in_group(struct vrb_flow_group *g, const struct vrb_flow_key *key, uint32_t len,
+	vrb_flow_take_t *take, void *ctx)
 {
 	uint64_t hash = hash_key(g, key);
 	struct vrb_flow_rule *rule;
 	bool taken = false;
 
-	TAILQ_FOREACH(rule, &g->table[hash & (g->buckets - 1)], link) {
+	TAILQ_FOREACH (rule, &g->table[hash & (g->buckets - 1)], link) {
 		if (rule->hash != hash || !equal(g, &rule->val, key))
 			continue;
 		hit(rule, len, take, ctx);
@@ -316,23 +321,25 @@ look_in_group(struct vrb_flow_group *g, const struct vrb_flow_key *key, uint32_t
 }
 
 static bool
-all_of(struct vrb_flow_table *t, enum vrb_flow_type type, uint32_t len, vrb_flow_take_t *take, void *ctx)
+all_of(struct vrb_flow_table *t, enum vrb_flow_type type, uint32_t len, vrb_flow_take_t *take,
+	void *ctx)
 {
 	struct vrb_flow_rule *rule;
 
-	TAILQ_FOREACH(rule, &t->others[type], link)
+	TAILQ_FOREACH (rule, &t->others[type], link)
 		hit(rule, len, take, ctx);
 	return !TAILQ_EMPTY(&t->others[type]);
 }
 
 bool
-vrb_flow_lookup(struct vrb_flow_table *t, const struct vrb_flow_key *key, uint32_t len, vrb_flow_take_t *take, void *ctx)
+vrb_flow_lookup(struct vrb_flow_table *t, const struct vrb_flow_key *key, uint32_t len,
+	vrb_flow_take_t *take, void *ctx)
 {
 	bool group = key->outer.dst_mac[0] & 1, taken = false;
 	bool own = group || memcmp(key->outer.dst_mac, t->mac, sizeof(t->mac)) == 0;
 	struct vrb_flow_group *g;
 
-	TAILQ_FOREACH(g, &t->groups, link) {
+	TAILQ_FOREACH (g, &t->groups, link) {
 		taken = (own || !g->own_only) && look_in_group(g, key, len, take, ctx);
 		if (taken)
 			break;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow steering: which frames go where. One table for the rules of verbs and of rte_flow; it knows nothing of queues.
+ * Flow steering: which frames go where. One table for the rules of verbs and of rte_flow; it knows
+ * nothing of queues.
  *
- * Normal rules are tried in the order of their priority, the lowest number first; of the same priority the one that looks at more bits
- * first, and then the older. The first that matches takes the frame, together with all rules that want exactly the same; a
- * rule that does not trap lets it go on. What no normal rule takes goes to the default rules: multicast to those for
- * multicast if there are any, all else to those for everything. Sniffers see every frame besides, last.
+ * Normal rules are tried in the order of their priority, the lowest number first; of the same
+ * priority the one that looks at more bits first, and then the older. The first that matches takes
+ * the frame, together with all rules that want exactly the same; a rule that does not trap lets it
+ * go on. What no normal rule takes goes to the default rules: multicast to those for multicast if
+ * there are any, all else to those for everything. Sniffers see every frame besides, last.
  *
- * A rule that does not look at the destination MAC address is for the frames of this port only: to its address, or to a
- * group. So what a rule gets does not depend on whether another one has made the port promiscuous.
+ * A rule that does not look at the destination MAC address is for the frames of this port only: to
+ * its address, or to a group. So what a rule gets does not depend on whether another one has made
+ * the port promiscuous.
  *
- * Rules of the same priority and mask stand in one hash table, so a look-up costs one probe for each such group, not for
- * each rule.
+ * Rules of the same priority and mask stand in one hash table, so a look-up costs one probe for
+ * each such group, not for each rule.
  */
 #ifndef VRB_FLOW_H
 #define VRB_FLOW_H
@@ -78,8 +81,8 @@ typedef void vrb_flow_take_t(void *ctx, struct vrb_flow_rule *rule);
  * @param len of the frame
  * @return whether a rule has taken it: sniffers, and rules that do not trap, do not
  */
-bool vrb_flow_lookup(struct vrb_flow_table *t, const struct vrb_flow_key *key, uint32_t len, vrb_flow_take_t *take,
-	void *ctx);
+bool vrb_flow_lookup(struct vrb_flow_table *t, const struct vrb_flow_key *key, uint32_t len,
+	vrb_flow_take_t *take, void *ctx);
 /** The same for the sniffers only. */
 void vrb_flow_sniff(struct vrb_flow_table *t, uint32_t len, vrb_flow_take_t *take, void *ctx);
 

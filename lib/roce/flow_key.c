@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Taking frames apart (see flow_key.h). The bytes come from the network: every header is bounded before it is read.
+ * Taking frames apart (see flow_key.h). The bytes come from the network: every header is bounded
+ * before it is read.
  */
 #include <string.h>
 
@@ -53,12 +54,14 @@ take_ethernet(struct cursor *c, struct vrb_flow_stack *s, bool *cvlan)
 	for (i = 0; i < MAX_TAGS; i++) {
 		const struct rte_vlan_hdr *tag;
 
-		if (type != rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN) && type != rte_cpu_to_be_16(RTE_ETHER_TYPE_QINQ))
+		if (type != rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN) &&
+			type != rte_cpu_to_be_16(RTE_ETHER_TYPE_QINQ))
 			break;
 		tag = take(c, sizeof(*tag));
 		if (tag == NULL)
 			return 0;
-		if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN) && !(s->present & VRB_FLOW_VLAN)) {
+		if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN) &&
+			!(s->present & VRB_FLOW_VLAN)) {
 			s->present |= VRB_FLOW_VLAN;
 			s->vlan_tci = tag->vlan_tci;
 			*cvlan = i == 0;
@@ -115,7 +118,8 @@ take_ipv6_extensions(struct cursor *c, struct vrb_flow_stack *s)
 			ext = take(c, 8);
 			if (ext == NULL)
 				return false;
-			/* A fragment header on a whole datagram ("atomic", RFC 6946) changes nothing. */
+			/* A fragment header on a whole datagram ("atomic", RFC 6946) changes
+			 * nothing. */
 			if (ext[2] != 0 || (ext[3] & 0xf9) != 0)
 				s->present |= VRB_FLOW_FRAGMENT;
 			break;
@@ -197,7 +201,8 @@ take_tunnel(struct cursor *c, struct vrb_flow_key *key)
 	uint16_t type;
 	bool cvlan;
 
-	if (!(key->outer.present & VRB_FLOW_UDP) || key->outer.dst_port != rte_cpu_to_be_16(VXLAN_PORT))
+	if (!(key->outer.present & VRB_FLOW_UDP) ||
+		key->outer.dst_port != rte_cpu_to_be_16(VXLAN_PORT))
 		return;
 	vxlan = take(c, VXLAN_LEN);
 	if (vxlan == NULL || !(vxlan[0] & VXLAN_HAS_VNI))
@@ -212,7 +217,7 @@ take_tunnel(struct cursor *c, struct vrb_flow_key *key)
 void
 vrb_frame_parse(const uint8_t *data, uint32_t len, struct vrb_frame *frame)
 {
-	struct cursor c = { .data = data, .len = len };
+	struct cursor c = {.data = data, .len = len};
 	uint16_t type;
 	uint32_t off;
 

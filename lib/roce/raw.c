@@ -20,14 +20,15 @@
 struct rx {
 	struct vrb_engine *e;
 	const struct rte_mbuf *m;
-	const uint8_t *hdr;        /* its first bytes */
+	const uint8_t *hdr; /* its first bytes */
 	const struct vrb_qp *from; /* of our own that has sent it to a group, or NULL */
 	struct vrb_frame frame;
 	bool sums_known, sums_ok;
 };
 
 struct vrb_cqe *
-vrb_raw_cqe(struct vrb_cq *cq, uint32_t num, void *user, uint64_t wr_id, enum vrb_wc_status status, uint32_t len)
+vrb_raw_cqe(struct vrb_cq *cq, uint32_t num, void *user, uint64_t wr_id, enum vrb_wc_status status,
+	uint32_t len)
 {
 	struct vrb_cqe *cqe = vrb_cq_reserve(cq);
 
@@ -49,7 +50,7 @@ vrb_raw_cqe(struct vrb_cq *cq, uint32_t num, void *user, uint64_t wr_id, enum vr
 struct target {
 	struct vrb_pd *pd;
 	struct vrb_cq *cq;
-	uint32_t flags;            /* VRB_RX_* */
+	uint32_t flags; /* VRB_RX_* */
 	uint32_t num;
 	void *user;
 	uint32_t tag;
@@ -60,30 +61,36 @@ scatter(struct rx *rx, const struct target *t, const struct vrb_recv_wqe *wqe, u
 {
 	bool strip = (t->flags & VRB_RX_STRIP_CVLAN) && rx->frame.cvlan;
 	uint32_t frame_len = rx->m->pkt_len - (strip ? VLAN_LEN : 0), pos = 0;
-	struct vrb_pkt pkt = { .m = (struct rte_mbuf *)(uintptr_t)rx->m };
+	struct vrb_pkt pkt = {.m = (struct rte_mbuf *)(uintptr_t)rx->m};
 	const char *why = "";
 	bool ok = true;
 
 	*len = frame_len + (t->flags & VRB_RX_SCATTER_FCS ? FCS_LEN : 0);
 	if (unlikely(*len > wqe->length)) {
-		vrb_explain(rx->e, "queue %#x: a frame of %u bytes does not fit into receive %#llx, which has %u", t->num, *len,
-			(unsigned long long)wqe->wr_id, wqe->length);
+		vrb_explain(rx->e,
+			"queue %#x: a frame of %u bytes does not fit into receive %#llx, which has "
+			"%u",
+			t->num, *len, (unsigned long long)wqe->wr_id, wqe->length);
 		return VRB_WC_LOC_LEN_ERR;
 	}
 	if (strip) {
-		ok = vrb_scatter(rx->e, t->pd, wqe->sge, wqe->num_sge, 0, &pkt, NULL, VLAN_OFF, &why);
+		ok = vrb_scatter(
+			rx->e, t->pd, wqe->sge, wqe->num_sge, 0, &pkt, NULL, VLAN_OFF, &why);
 		pos = VLAN_OFF;
 		pkt.payload_off = VLAN_OFF + VLAN_LEN;
 	}
-	ok = ok && vrb_scatter(rx->e, t->pd, wqe->sge, wqe->num_sge, pos, &pkt, NULL, frame_len - pos, &why);
+	ok = ok && vrb_scatter(rx->e, t->pd, wqe->sge, wqe->num_sge, pos, &pkt, NULL,
+			   frame_len - pos, &why);
 	if (ok && (t->flags & VRB_RX_SCATTER_FCS)) {
 		uint32_t fcs = vrb_frame_fcs(rx->m);
 
-		ok = vrb_scatter(rx->e, t->pd, wqe->sge, wqe->num_sge, frame_len, NULL, &fcs, FCS_LEN, &why);
+		ok = vrb_scatter(
+			rx->e, t->pd, wqe->sge, wqe->num_sge, frame_len, NULL, &fcs, FCS_LEN, &why);
 	}
 	if (likely(ok))
 		return VRB_WC_SUCCESS;
-	vrb_explain(rx->e, "queue %#x: receive %#llx failed: %s", t->num, (unsigned long long)wqe->wr_id, why);
+	vrb_explain(rx->e, "queue %#x: receive %#llx failed: %s", t->num,
+		(unsigned long long)wqe->wr_id, why);
 	return VRB_WC_LOC_PROT_ERR;
 }
 
@@ -120,11 +127,13 @@ held_full(const struct vrb_engine *e)
 }
 
 /**
- * Keeps a frame for a queue that has no receive, or drops it. Kept frames stop the port from being read, and so the
- * sender on a network that waits; that is for a program which falls behind, not for one that does not receive at all.
+ * Keeps a frame for a queue that has no receive, or drops it. Kept frames stop the port from being
+ * read, and so the sender on a network that waits; that is for a program which falls behind, not
+ * for one that does not receive at all.
  */
 static void
-hold(struct rx *rx, const struct vrb_flow_rule *rule, struct vrb_qp *qp, struct vrb_wq *wq, struct vrb_raw_queue *q)
+hold(struct rx *rx, const struct vrb_flow_rule *rule, struct vrb_qp *qp, struct vrb_wq *wq,
+	struct vrb_raw_queue *q)
 {
 	struct vrb_engine *e = rx->e;
 	struct vrb_held *h;
@@ -153,7 +162,7 @@ is_dry(const struct vrb_rq *rq)
 static void
 to_wq(struct rx *rx, struct vrb_wq *wq, uint32_t tag)
 {
-	struct target t = { wq->pd, wq->cq, wq->flags, wq->num, wq->user, tag };
+	struct target t = {wq->pd, wq->cq, wq->flags, wq->num, wq->user, tag};
 	uint32_t tail = atomic_load_explicit(&wq->rq.tail, memory_order_relaxed);
 	bool ok;
 
@@ -170,7 +179,8 @@ to_wq(struct rx *rx, struct vrb_wq *wq, uint32_t tag)
 static void
 to_qp(struct rx *rx, struct vrb_qp *qp, uint32_t tag)
 {
-	struct target t = { qp->srq != NULL ? qp->srq->pd : qp->pd, qp->recv_cq, qp->init.rx_flags, qp->qpn, qp->user, tag };
+	struct target t = {qp->srq != NULL ? qp->srq->pd : qp->pd, qp->recv_cq, qp->init.rx_flags,
+		qp->qpn, qp->user, tag};
 	bool ok;
 
 	qp->raw.gave_up = false;
@@ -240,11 +250,12 @@ take(void *ctx, struct vrb_flow_rule *rule)
 	offer_qp(rx, rule, qp);
 }
 
-/** The first bytes of a frame in one piece, and its headers. @param buf room for VRB_FRAME_HEADERS */
+/** The first bytes of a frame in one piece, and its headers. @param buf room for VRB_FRAME_HEADERS
+ */
 static bool
 open_frame(struct rx *rx, uint8_t *buf)
 {
-	struct vrb_pkt pkt = { .m = (struct rte_mbuf *)(uintptr_t)rx->m };
+	struct vrb_pkt pkt = {.m = (struct rte_mbuf *)(uintptr_t)rx->m};
 	uint32_t len = RTE_MIN(rx->m->pkt_len, (uint32_t)VRB_FRAME_HEADERS);
 
 	if (likely(rx->m->data_len >= len)) {
@@ -263,7 +274,7 @@ open_frame(struct rx *rx, uint8_t *buf)
 bool
 vrb_raw_rx(struct vrb_engine *e, const struct rte_mbuf *m, bool from_us)
 {
-	struct rx rx = { .e = e, .m = m };
+	struct rx rx = {.e = e, .m = m};
 	uint8_t buf[VRB_FRAME_HEADERS];
 
 	if (!open_frame(&rx, buf))
@@ -278,7 +289,7 @@ vrb_raw_rx(struct vrb_engine *e, const struct rte_mbuf *m, bool from_us)
 void
 vrb_raw_sniff(struct vrb_engine *e, const struct rte_mbuf *m)
 {
-	struct rx rx = { .e = e, .m = m };
+	struct rx rx = {.e = e, .m = m};
 	uint8_t buf[VRB_FRAME_HEADERS];
 
 	if (!open_frame(&rx, buf))
@@ -298,7 +309,7 @@ queue_of(const struct vrb_held *h)
 static bool
 try_held(struct vrb_engine *e, const struct vrb_held *h)
 {
-	struct rx rx = { .e = e, .m = h->m };
+	struct rx rx = {.e = e, .m = h->m};
 	uint8_t buf[VRB_FRAME_HEADERS];
 
 	if (h->qp != NULL ? !qp_receives(h->qp) : !wq_receives(h->wq))
@@ -327,7 +338,8 @@ vrb_raw_retry(struct vrb_engine *e)
 		if (try_held(e, &h)) {
 			/* done */
 		} else if (late) {
-			/* The program does not receive: from now on its frames are dropped at once, until it does. */
+			/* The program does not receive: from now on its frames are dropped at once,
+			 * until it does. */
 			queue_of(&h)->gave_up = true;
 			e->stats.rx_no_recv++;
 		} else {
@@ -357,7 +369,8 @@ vrb_raw_unhold(struct vrb_engine *e, const struct vrb_raw_queue *q)
 /* ---- sending ---- */
 
 /**
- * Puts the message into the frame, as a copy: the program has its memory back when it sees the completion, which is at once.
+ * Puts the message into the frame, as a copy: the program has its memory back when it sees the
+ * completion, which is at once.
  * @return 0, -EINVAL (*why), -EFAULT, -ENOMEM
  */
 static int
@@ -374,7 +387,8 @@ gather(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *m, co
 
 		if (sge[i].length == 0)
 			continue;
-		src = vrb_mr_local(qp->engine, qp->pd, sge[i].lkey, sge[i].addr, sge[i].length, 0, why);
+		src = vrb_mr_local(
+			qp->engine, qp->pd, sge[i].lkey, sge[i].addr, sge[i].length, 0, why);
 		if (unlikely(src == NULL))
 			return -EINVAL;
 		rc = vrb_pkt_copy(qp->engine, m, src, sge[i].length);
@@ -417,7 +431,8 @@ build(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf **out)
 	if (unlikely(rc == -ENOMEM))
 		return rc;
 	if (unlikely(rc < 0)) {
-		vrb_explain(e, "QP %#x: send work request %#llx: %s", qp->qpn, (unsigned long long)wqe->wr_id, why);
+		vrb_explain(e, "QP %#x: send work request %#llx: %s", qp->qpn,
+			(unsigned long long)wqe->wr_id, why);
 		return VRB_WC_LOC_PROT_ERR;
 	}
 	if (unlikely(too_long(e, m)))
@@ -427,8 +442,10 @@ build(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf **out)
 	return VRB_WC_SUCCESS;
 
 length:
-	vrb_explain(e, "QP %#x: send work request %#llx: a frame of %u bytes is longer than the port's MTU of %u allows", qp->qpn,
-		(unsigned long long)wqe->wr_id, wqe->length, e->conf.port_mtu);
+	vrb_explain(e,
+		"QP %#x: send work request %#llx: a frame of %u bytes is longer than the port's "
+		"MTU of %u allows",
+		qp->qpn, (unsigned long long)wqe->wr_id, wqe->length, e->conf.port_mtu);
 	return VRB_WC_LOC_LEN_ERR;
 }
 
@@ -461,7 +478,8 @@ vrb_raw_next(struct vrb_qp *qp)
 	int status;
 
 	/* Pairs with vrb_sq_commit(): the entries before it are whole. */
-	if (vrb_qp_get_state(qp) != VRB_QPS_RTS || sq->next == atomic_load_explicit(&sq->head, memory_order_acquire))
+	if (vrb_qp_get_state(qp) != VRB_QPS_RTS ||
+		sq->next == atomic_load_explicit(&sq->head, memory_order_acquire))
 		return NULL;
 	wqe = vrb_sq_at(sq, sq->next);
 	status = build(qp, wqe, &m);
@@ -497,7 +515,8 @@ drop_empty_table(struct vrb_engine *e)
 }
 
 int
-vrb_flow_create(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_flow_rule *rule, struct vrb_flow **out)
+vrb_flow_create(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_flow_rule *rule,
+	struct vrb_flow **out)
 {
 	struct vrb_flow *flow;
 
@@ -510,7 +529,8 @@ vrb_flow_create(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_flow_r
 		e->flows = vrb_flow_table_new(e->conf.mac);
 	flow->rule = *rule;
 	flow->rule.dest = qp;
-	if (e->flows == NULL || vrb_flow_rules(e->flows) >= VRB_MAX_FLOW || vrb_flow_add(e->flows, &flow->rule) < 0) {
+	if (e->flows == NULL || vrb_flow_rules(e->flows) >= VRB_MAX_FLOW ||
+		vrb_flow_add(e->flows, &flow->rule) < 0) {
 		free(flow);
 		drop_empty_table(e);
 		return -ENOMEM;
@@ -551,5 +571,6 @@ void
 vrb_flow_filter(const struct vrb_engine *e, bool *promiscuous, bool *allmulticast)
 {
 	*promiscuous = e->flows != NULL && vrb_flow_wants_promiscuous(e->flows);
-	*allmulticast = e->num_groups > 0 || (e->flows != NULL && vrb_flow_wants_allmulticast(e->flows));
+	*allmulticast =
+		e->num_groups > 0 || (e->flows != NULL && vrb_flow_wants_allmulticast(e->flows));
 }

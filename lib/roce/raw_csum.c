@@ -14,7 +14,8 @@
 
 /** Sum over the L4 part with its pseudo header: 0xffff when the checksum in it is right. */
 static bool
-l4_sum(const struct rte_mbuf *m, const struct vrb_frame *f, const void *l3, uint32_t l4_len, uint16_t *sum)
+l4_sum(const struct rte_mbuf *m, const struct vrb_frame *f, const void *l3, uint32_t l4_len,
+	uint16_t *sum)
 {
 	bool v4 = (f->key.outer.present & VRB_FLOW_IPV4) != 0;
 	uint32_t all;
@@ -25,7 +26,8 @@ l4_sum(const struct rte_mbuf *m, const struct vrb_frame *f, const void *l3, uint
 	if (v4) {
 		all += rte_ipv4_phdr_cksum(l3, 0);
 	} else {
-		/* With extension headers the length and protocol of the header are not those of L4 (RFC 8200, 8.1). */
+		/* With extension headers the length and protocol of the header are not those of L4
+		 * (RFC 8200, 8.1). */
 		struct rte_ipv6_hdr ip = *(const struct rte_ipv6_hdr *)l3;
 
 		ip.payload_len = rte_cpu_to_be_16((uint16_t)l4_len);
@@ -46,11 +48,13 @@ l4_length(const struct vrb_frame *f, const void *l3, uint32_t *len)
 	if (f->key.outer.present & VRB_FLOW_IPV4)
 		total = rte_be_to_cpu_16(((const struct rte_ipv4_hdr *)l3)->total_length);
 	else
-		total = sizeof(struct rte_ipv6_hdr) + rte_be_to_cpu_16(((const struct rte_ipv6_hdr *)l3)->payload_len);
+		total = sizeof(struct rte_ipv6_hdr) +
+			rte_be_to_cpu_16(((const struct rte_ipv6_hdr *)l3)->payload_len);
 	if (total < f->l3_len)
 		return false;
 	*len = total - f->l3_len;
-	return *len >= (f->key.outer.present & VRB_FLOW_UDP ? sizeof(struct rte_udp_hdr) : sizeof(struct rte_tcp_hdr));
+	return *len >= (f->key.outer.present & VRB_FLOW_UDP ? sizeof(struct rte_udp_hdr)
+							    : sizeof(struct rte_tcp_hdr));
 }
 
 bool
@@ -60,7 +64,8 @@ vrb_csum_ok(const struct rte_mbuf *m, const struct vrb_frame *f, const uint8_t *
 	uint16_t sum;
 	uint32_t len;
 
-	if (!(f->key.outer.present & VRB_FLOW_IPV4) || f->l4_off == 0 || rte_raw_cksum(l3, f->l3_len) != 0xffff)
+	if (!(f->key.outer.present & VRB_FLOW_IPV4) || f->l4_off == 0 ||
+		rte_raw_cksum(l3, f->l3_len) != 0xffff)
 		return false;
 	if (f->key.outer.present & VRB_FLOW_UDP) {
 		const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(hdr + f->l4_off);

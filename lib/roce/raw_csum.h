@@ -14,9 +14,11 @@
  * @param hdr the frame's first bytes
  */
 bool vrb_csum_ok(const struct rte_mbuf *m, const struct vrb_frame *f, const uint8_t *hdr);
-/** Fills in the checksums of IPv4, TCP and UDP as far as the frame has them. Its headers stand in the first segment. */
+/** Fills in the checksums of IPv4, TCP and UDP as far as the frame has them. Its headers stand in
+ * the first segment. */
 void vrb_csum_make(struct rte_mbuf *m);
-/** The frame check sequence that the frame has on a wire, its first byte in the lowest bits (IEEE 802.3, 3.2.9). */
+/** The frame check sequence that the frame has on a wire, its first byte in the lowest bits (IEEE
+ * 802.3, 3.2.9). */
 uint32_t vrb_frame_fcs(const struct rte_mbuf *m);
 
 #endif

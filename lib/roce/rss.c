@@ -99,7 +99,8 @@ vrb_rss_hash(const struct vrb_rss *rss, const struct vrb_flow_key *key)
 		n = add_address(input, n, s->dst_ip, v6);
 	/* A lone port is the upper half of its word: zeros behind it add nothing to the hash. */
 	if ((fields & VRB_RSS_SRC_PORT) && (fields & VRB_RSS_DST_PORT))
-		input[n++] = (uint32_t)rte_be_to_cpu_16(s->src_port) << 16 | rte_be_to_cpu_16(s->dst_port);
+		input[n++] = (uint32_t)rte_be_to_cpu_16(s->src_port) << 16 |
+			     rte_be_to_cpu_16(s->dst_port);
 	else if (fields & VRB_RSS_SRC_PORT)
 		input[n++] = (uint32_t)rte_be_to_cpu_16(s->src_port) << 16;
 	else if (fields & VRB_RSS_DST_PORT)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive-side scaling: the Toeplitz hash of a frame, by which a table of queues is indexed. One code for the queue pairs of
- * verbs and for an ethdev port. What rte_softrss() predicts is what comes out:
+ * Receive-side scaling: the Toeplitz hash of a frame, by which a table of queues is indexed. One
+ * code for the queue pairs of verbs and for an ethdev port. What rte_softrss() predicts is what
+ * comes out:
  *
- *   input   the chosen fields of the frame, one behind the other: source address, destination address, source port,
- *           destination port; a field that is not chosen is left out
- *   queue   table[hash & (size - 1)]; a frame with none of the chosen fields has the hash 0
+ *   input   the chosen fields of the frame, one behind the other: source address, destination
+ * address, source port, destination port; a field that is not chosen is left out queue   table[hash
+ * & (size - 1)]; a frame with none of the chosen fields has the hash 0
  *
  * A fragment has no ports: all fragments of a datagram go to one queue.
  */
@@ -29,7 +30,7 @@
 
 /** Kinds of frames, each with a choice of its own. */
 enum vrb_rss_kind {
-	VRB_RSS_IPV4,      /* neither TCP nor UDP, or a fragment */
+	VRB_RSS_IPV4, /* neither TCP nor UDP, or a fragment */
 	VRB_RSS_IPV4_TCP,
 	VRB_RSS_IPV4_UDP,
 	VRB_RSS_IPV6,
@@ -40,8 +41,8 @@ enum vrb_rss_kind {
 
 struct vrb_rss {
 	uint32_t key[VRB_RSS_KEY_MAX / 4]; /* as numbers: rte_convert_rss_key() */
-	uint8_t fields[VRB_RSS_KINDS];     /* VRB_RSS_SRC_IP ... */
-	bool inner;                        /* of the frame within a tunnel, where there is one */
+	uint8_t fields[VRB_RSS_KINDS]; /* VRB_RSS_SRC_IP ... */
+	bool inner; /* of the frame within a tunnel, where there is one */
 };
 
 /** Sets the key. @param len at most VRB_RSS_KEY_MAX, a multiple of four; the rest is zero */
@@ -59,7 +60,8 @@ void vrb_rss_set_key(struct vrb_rss *rss, const uint8_t *key, uint32_t len);
 #define VRB_RX_HASH_INNER (1ull << 31)
 #define VRB_RX_HASH_ALL (0xffull | VRB_RX_HASH_INNER)
 
-/** Chooses the fields as verbs do: each applies to the frames that have it. @return 0, or -EOPNOTSUPP for an unknown one */
+/** Chooses the fields as verbs do: each applies to the frames that have it. @return 0, or
+ * -EOPNOTSUPP for an unknown one */
 int vrb_rss_set_fields(struct vrb_rss *rss, uint64_t fields);
 
 uint32_t vrb_rss_hash(const struct vrb_rss *rss, const struct vrb_flow_key *key);

@@ -9,7 +9,8 @@
 #include "engine.h"
 #include "wq.h"
 
-/* Numbers of work queues begin here, so that completions of theirs are not taken for a queue pair's. */
+/* Numbers of work queues begin here, so that completions of theirs are not taken for a queue
+ * pair's. */
 #define FIRST_WQ 0x800000u
 #define LAST_WQ 0xffffffu
 
@@ -21,8 +22,8 @@ take_num(struct vrb_engine *e)
 }
 
 int
-vrb_wq_create(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_cq *cq, uint32_t *max_wr, uint32_t *max_sge,
-	uint32_t flags, void *user, struct vrb_wq **out)
+vrb_wq_create(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_cq *cq, uint32_t *max_wr,
+	uint32_t *max_sge, uint32_t flags, void *user, struct vrb_wq **out)
 {
 	struct vrb_wq *wq;
 
@@ -77,7 +78,8 @@ flush(struct vrb_wq *wq)
 	uint32_t idx = atomic_load_explicit(&rq->tail, memory_order_relaxed);
 
 	for (; idx != head; idx++) {
-		vrb_raw_cqe(wq->cq, wq->num, wq->user, vrb_rq_at(rq, idx)->wr_id, VRB_WC_WR_FLUSH_ERR, 0);
+		vrb_raw_cqe(wq->cq, wq->num, wq->user, vrb_rq_at(rq, idx)->wr_id,
+			VRB_WC_WR_FLUSH_ERR, 0);
 		/* The slot first: who has seen the completion can post again. */
 		atomic_store_explicit(&rq->tail, idx + 1, memory_order_release);
 		vrb_cq_publish(wq->cq, true);
@@ -112,7 +114,8 @@ to_reset(struct vrb_wq *wq)
 
 	atomic_store_explicit(&wq->state, VRB_WQS_RESET, memory_order_relaxed);
 	rte_spinlock_lock(&rq->lock);
-	atomic_store_explicit(&rq->tail, atomic_load_explicit(&rq->head, memory_order_relaxed), memory_order_release);
+	atomic_store_explicit(&rq->tail, atomic_load_explicit(&rq->head, memory_order_relaxed),
+		memory_order_release);
 	rte_spinlock_unlock(&rq->lock);
 }
 
@@ -120,9 +123,10 @@ int
 vrb_wq_modify(struct vrb_wq *wq, enum vrb_wq_state to, uint64_t now)
 {
 	static const bool allowed[VRB_WQS_NUM][VRB_WQS_NUM] = {
-		[VRB_WQS_RESET] = { [VRB_WQS_RESET] = true, [VRB_WQS_RDY] = true },
-		[VRB_WQS_RDY] = { [VRB_WQS_RESET] = true, [VRB_WQS_RDY] = true, [VRB_WQS_ERR] = true },
-		[VRB_WQS_ERR] = { [VRB_WQS_RESET] = true, [VRB_WQS_ERR] = true },
+		[VRB_WQS_RESET] = {[VRB_WQS_RESET] = true, [VRB_WQS_RDY] = true},
+		[VRB_WQS_RDY] =
+			{[VRB_WQS_RESET] = true, [VRB_WQS_RDY] = true, [VRB_WQS_ERR] = true},
+		[VRB_WQS_ERR] = {[VRB_WQS_RESET] = true, [VRB_WQS_ERR] = true},
 	};
 
 	if ((unsigned int)to >= VRB_WQS_NUM || !allowed[vrb_wq_state(wq)][to])
@@ -143,7 +147,7 @@ vrb_wq_overruns(struct vrb_engine *e)
 {
 	struct vrb_wq *wq;
 
-	TAILQ_FOREACH(wq, &e->wqs, link) {
+	TAILQ_FOREACH (wq, &e->wqs, link) {
 		if (!wq->cq->overrun || vrb_wq_state(wq) == VRB_WQS_ERR)
 			continue;
 		vrb_wq_error(wq);
@@ -152,7 +156,8 @@ vrb_wq_overruns(struct vrb_engine *e)
 }
 
 int
-vrb_ind_tbl_create(struct vrb_engine *e, struct vrb_wq *const *wqs, uint32_t size, struct vrb_ind_tbl **out)
+vrb_ind_tbl_create(
+	struct vrb_engine *e, struct vrb_wq *const *wqs, uint32_t size, struct vrb_ind_tbl **out)
 {
 	struct vrb_ind_tbl *tbl;
 	uint32_t i;

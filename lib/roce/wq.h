@@ -2,7 +2,8 @@
 /*
  * Work queues, and the tables of them by which RSS queue pairs spread what they receive.
  *
- * A work queue is a receive queue with a CQ and a state of its own. Its states and who may go where (ibv_modify_wq(3)):
+ * A work queue is a receive queue with a CQ and a state of its own. Its states and who may go where
+ * (ibv_modify_wq(3)):
  *
  *            to  RESET  RDY  ERR
  *   from RESET    x     x
@@ -27,14 +28,14 @@ enum vrb_wq_state {
 };
 
 /* What is done to a frame on its way into a receive. Values of enum ibv_wq_flags. */
-#define VRB_RX_STRIP_CVLAN (1u << 0)  /* the 802.1Q tag goes into the completion */
-#define VRB_RX_SCATTER_FCS (1u << 1)  /* the frame check sequence is added */
+#define VRB_RX_STRIP_CVLAN (1u << 0) /* the 802.1Q tag goes into the completion */
+#define VRB_RX_SCATTER_FCS (1u << 1) /* the frame check sequence is added */
 
 /** What a queue that receives frames has besides. */
 struct vrb_raw_queue {
-	uint32_t epoch;         /* the frame that it got last */
-	uint32_t held;          /* frames that are held for it */
-	bool gave_up;           /* they were dropped, since nothing was posted */
+	uint32_t epoch; /* the frame that it got last */
+	uint32_t held; /* frames that are held for it */
+	bool gave_up; /* they were dropped, since nothing was posted */
 };
 
 struct vrb_wq {
@@ -44,19 +45,20 @@ struct vrb_wq {
 	struct vrb_cq *cq;
 	void *user;
 	_Atomic uint32_t state; /* enum vrb_wq_state; written under the baton */
-	uint32_t flags;         /* VRB_RX_* */
+	uint32_t flags; /* VRB_RX_* */
 	uint32_t num;
-	uint32_t refs;          /* entries of tables */
+	uint32_t refs; /* entries of tables */
 	struct vrb_raw_queue raw;
 	TAILQ_ENTRY(vrb_wq) link;
 };
 
 /**
  * Makes a work queue in RESET.
- * @param max_wr, max_sge in: what is wanted, out: what there is. @return 0, -EINVAL (limits), -ENOMEM
+ * @param max_wr, max_sge in: what is wanted, out: what there is. @return 0, -EINVAL (limits),
+ * -ENOMEM
  */
-int vrb_wq_create(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_cq *cq, uint32_t *max_wr, uint32_t *max_sge,
-	uint32_t flags, void *user, struct vrb_wq **wq);
+int vrb_wq_create(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_cq *cq, uint32_t *max_wr,
+	uint32_t *max_sge, uint32_t flags, void *user, struct vrb_wq **wq);
 /** @return 0, or -EBUSY while a table has it */
 int vrb_wq_destroy(struct vrb_wq *wq);
 /** @return 0, or -EINVAL: the state cannot be gone to */
@@ -74,15 +76,17 @@ vrb_wq_state(const struct vrb_wq *wq)
 /** A table of work queues, indexed by a hash. */
 struct vrb_ind_tbl {
 	struct vrb_engine *engine;
-	uint32_t refs;          /* queue pairs that use it */
+	uint32_t refs; /* queue pairs that use it */
 	uint32_t num;
-	uint32_t mask;          /* size - 1 */
+	uint32_t mask; /* size - 1 */
 	TAILQ_ENTRY(vrb_ind_tbl) link;
 	struct vrb_wq *wqs[];
 };
 
-/** @param size a power of two up to VRB_MAX_IND_TBL_SIZE; a work queue may stand in it many times. @return 0, -EINVAL, -ENOMEM */
-int vrb_ind_tbl_create(struct vrb_engine *e, struct vrb_wq *const *wqs, uint32_t size, struct vrb_ind_tbl **tbl);
+/** @param size a power of two up to VRB_MAX_IND_TBL_SIZE; a work queue may stand in it many times.
+ * @return 0, -EINVAL, -ENOMEM */
+int vrb_ind_tbl_create(
+	struct vrb_engine *e, struct vrb_wq *const *wqs, uint32_t size, struct vrb_ind_tbl **tbl);
 /** @return 0, or -EBUSY while a queue pair uses it */
 int vrb_ind_tbl_destroy(struct vrb_ind_tbl *tbl);
 

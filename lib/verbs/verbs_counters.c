@@ -2,8 +2,8 @@
 /*
  * Counters of flow rules (ibv_create_counters(3) and what it refers to).
  *
- * A counters object is bound by the count action of rules, when they are made; it adds up what all of them have
- * taken. Which figure stands at which index is said before the first of them is made.
+ * A counters object is bound by the count action of rules, when they are made; it adds up what all
+ * of them have taken. Which figure stands at which index is said before the first of them is made.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -77,8 +77,8 @@ vrb_verbs_attach_counters_point_flow(
 	int rc;
 
 	if (flow)
-		return vrb_fail(ENOTSUP,
-			"flow is not NULL; counters are bound by the flow's count action, when it is made");
+		return vrb_fail(ENOTSUP, "flow is not NULL; counters are bound by the flow's count "
+					 "action, when it is made");
 	if (attr->comp_mask)
 		return vrb_fail(
 			EINVAL, "comp_mask is %#x, but no bit of it is defined", attr->comp_mask);
@@ -113,8 +113,7 @@ fill_values(const struct vrb_vcounters *c, uint64_t *values, uint32_t n)
 }
 
 int
-vrb_verbs_read_counters(
-	struct ibv_counters *ibv, uint64_t *values, uint32_t n, uint32_t flags)
+vrb_verbs_read_counters(struct ibv_counters *ibv, uint64_t *values, uint32_t n, uint32_t flags)
 {
 	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
 	uint32_t beyond;

@@ -56,7 +56,8 @@ vrb_verbs_create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *attr)
 
 	if (ibv->qp_type != IBV_QPT_RAW_PACKET)
 		return vrb_fail_null(ibv->qp_type == IBV_QPT_UD ? EOPNOTSUPP : EINVAL,
-			"QP %#x is of type %d; rules send frames to those of type IBV_QPT_RAW_PACKET",
+			"QP %#x is of type %d; rules send frames to those of type "
+			"IBV_QPT_RAW_PACKET",
 			ibv->qp_num, (int)ibv->qp_type);
 	errno = vrb_flow_from_attr(attr, &rule, &counters);
 	if (errno)
@@ -78,8 +79,9 @@ vrb_verbs_create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *attr)
 	if (rc) {
 		free(flow);
 		return vrb_fail_null(-rc,
-			rc == -ENOMEM ? "there can be %d rules, as far as there is memory"
-				      : "the port cannot receive frames to other addresses than its own",
+			rc == -ENOMEM
+				? "there can be %d rules, as far as there is memory"
+				: "the port cannot receive frames to other addresses than its own",
 			VRB_MAX_FLOW);
 	}
 	flow->ibv.context = ibv->context;
@@ -115,8 +117,8 @@ vrb_verbs_destroy_flow(struct ibv_flow *ibv)
 }
 
 /*
- * ibv_attach_mcast() of a queue pair of raw frames, as perftest uses it: the MAC address of the group stands in the last six bytes
- * of the GID. It is a rule like any other.
+ * ibv_attach_mcast() of a queue pair of raw frames, as perftest uses it: the MAC address of the
+ * group stands in the last six bytes of the GID. It is a rule like any other.
  */
 static struct vrb_vflow *
 find_group(struct ibv_qp *ibv, const uint8_t *mac)
@@ -144,7 +146,10 @@ vrb_raw_attach(struct ibv_qp *ibv, const union ibv_gid *gid)
 		struct ibv_flow_attr attr;
 		struct ibv_flow_spec_eth eth;
 	} rule = {
-		.attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1, .port = 1},
+		.attr = {.type = IBV_FLOW_ATTR_NORMAL,
+			.size = sizeof(rule),
+			.num_of_specs = 1,
+			.port = 1},
 		.eth = {.type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth)},
 	};
 	struct ibv_flow *flow;
@@ -166,8 +171,7 @@ vrb_raw_attach(struct ibv_qp *ibv, const union ibv_gid *gid)
 int
 vrb_raw_detach(struct ibv_qp *ibv, const union ibv_gid *gid)
 {
-	struct vrb_vflow *flow =
-		find_group(ibv, gid->raw + sizeof(gid->raw) - RTE_ETHER_ADDR_LEN);
+	struct vrb_vflow *flow = find_group(ibv, gid->raw + sizeof(gid->raw) - RTE_ETHER_ADDR_LEN);
 
 	return flow ? vrb_verbs_destroy_flow(&flow->ibv)
 		    : vrb_explain_call(EINVAL, "ibv_detach_mcast",

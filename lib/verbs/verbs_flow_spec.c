@@ -2,8 +2,9 @@
 /*
  * The attributes of a flow rule, made into a value and a mask (ibv_create_flow(3)).
  *
- * Specifications may come in any order, each once, and once more for the frame within a tunnel. A specification of a layer
- * wants that layer to be there, whatever its mask. What can never match is refused.
+ * Specifications may come in any order, each once, and once more for the frame within a tunnel. A
+ * specification of a layer wants that layer to be there, whatever its mask. What can never match is
+ * refused.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,7 +22,8 @@
 #define MAX_VNI 0xffffffu
 #define MAX_FLOW_LABEL 0xfffffu
 
-/* Layers of specifications that were seen, to find doubles; those of the inner frame stand 16 bits higher. */
+/* Layers of specifications that were seen, to find doubles; those of the inner frame stand 16 bits
+ * higher. */
 #define HAS_ETH (1u << 0)
 #define HAS_L3 (1u << 1)
 #define HAS_L4 (1u << 2)
@@ -42,7 +44,8 @@ see(struct parse *p, uint32_t what, bool inner)
 {
 	what <<= inner ? INNER_SHIFT : 0;
 	if (p->seen & what)
-		return refuse(EINVAL, "two specifications are of the same layer, or the same action");
+		return refuse(
+			EINVAL, "two specifications are of the same layer, or the same action");
 	p->seen |= what;
 	return 0;
 }
@@ -179,7 +182,8 @@ take_action(struct parse *p, const struct ibv_flow_spec *spec)
 	switch ((int)spec->hdr.type) {
 	case IBV_FLOW_SPEC_ACTION_TAG:
 		if (spec->flow_tag.tag_id > MAX_TAG)
-			return refuse(EINVAL, "tag_id is %#x; it has 24 bits", spec->flow_tag.tag_id);
+			return refuse(
+				EINVAL, "tag_id is %#x; it has 24 bits", spec->flow_tag.tag_id);
 		p->rule->tag = spec->flow_tag.tag_id;
 		return see(p, HAS_TAG, false);
 	case IBV_FLOW_SPEC_ACTION_DROP:
@@ -202,8 +206,8 @@ take_match(struct parse *p, const struct ibv_flow_spec *spec)
 	uint32_t type = (uint32_t)spec->hdr.type & ~(uint32_t)IBV_FLOW_SPEC_INNER;
 	bool inner = (uint32_t)spec->hdr.type & IBV_FLOW_SPEC_INNER;
 	struct vrb_flow_rule *r = p->rule;
-	struct stacks s = {inner ? &r->val.inner : &r->val.outer,
-		inner ? &r->mask.inner : &r->mask.outer};
+	struct stacks s = {
+		inner ? &r->val.inner : &r->val.outer, inner ? &r->mask.inner : &r->mask.outer};
 
 	/* Only a frame in a tunnel has one within. */
 	if (inner)
@@ -244,11 +248,11 @@ check_stack(const struct vrb_flow_stack *val, const struct vrb_flow_stack *mask)
 
 	if (val->present & (VRB_FLOW_IPV4 | VRB_FLOW_IPV6) &&
 		(val->ether_type ^ htons(type)) & mask->ether_type)
-		return refuse(EINVAL,
-			"ether_type and the specification of the IP header are of different protocols");
+		return refuse(EINVAL, "ether_type and the specification of the IP header are of "
+				      "different protocols");
 	if (val->present & (VRB_FLOW_TCP | VRB_FLOW_UDP) && (val->proto ^ proto) & mask->proto)
-		return refuse(EINVAL,
-			"the protocol in the IP header and the specification of TCP or UDP are different");
+		return refuse(EINVAL, "the protocol in the IP header and the specification of TCP "
+				      "or UDP are different");
 	return 0;
 }
 
@@ -268,13 +272,15 @@ check_attr(const struct ibv_flow_attr *attr)
 	if (attr->flags & IBV_FLOW_ATTR_FLAGS_EGRESS)
 		return refuse(EOPNOTSUPP, "the device has no rules for what is sent");
 	if (attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP && attr->type != IBV_FLOW_ATTR_NORMAL)
-		return refuse(EINVAL, "only rules of type IBV_FLOW_ATTR_NORMAL can let frames go on");
+		return refuse(
+			EINVAL, "only rules of type IBV_FLOW_ATTR_NORMAL can let frames go on");
 	return 0;
 }
 
 /*
- * How many specifications follow is what num_of_specs says. attr->size says nothing: upstream's library never looks at it, and programs
- * (pyverbs, perftest) put into it what they like. @return 0 or an errno
+ * How many specifications follow is what num_of_specs says. attr->size says nothing: upstream's
+ * library never looks at it, and programs (pyverbs, perftest) put into it what they like. @return 0
+ * or an errno
  */
 static int
 take_spec(struct parse *p, enum ibv_flow_attr_type type, const uint8_t *at, size_t *size)
@@ -284,8 +290,10 @@ take_spec(struct parse *p, enum ibv_flow_attr_type type, const uint8_t *at, size
 	/* The list need not be aligned as the structures are. */
 	memcpy(&spec.hdr, at, sizeof(spec.hdr));
 	*size = size_of((uint32_t)spec.hdr.type & ~(uint32_t)IBV_FLOW_SPEC_INNER);
-	if (!*size || ((uint32_t)spec.hdr.type & 0x1000 && (uint32_t)spec.hdr.type & IBV_FLOW_SPEC_INNER))
-		return refuse(EINVAL, "there is no specification of type %#x", (unsigned int)spec.hdr.type);
+	if (!*size ||
+		((uint32_t)spec.hdr.type & 0x1000 && (uint32_t)spec.hdr.type & IBV_FLOW_SPEC_INNER))
+		return refuse(EINVAL, "there is no specification of type %#x",
+			(unsigned int)spec.hdr.type);
 	if (spec.hdr.size != *size)
 		return refuse(EINVAL, "the specification of type %#x has size %u instead of %zu",
 			(unsigned int)spec.hdr.type, spec.hdr.size, *size);
@@ -310,8 +318,8 @@ apply_mask(struct vrb_flow_rule *rule)
 }
 
 int
-vrb_flow_from_attr(
-	const struct ibv_flow_attr *attr, struct vrb_flow_rule *rule, struct ibv_counters **counters)
+vrb_flow_from_attr(const struct ibv_flow_attr *attr, struct vrb_flow_rule *rule,
+	struct ibv_counters **counters)
 {
 	const uint8_t *at = (const uint8_t *)(attr + 1);
 	struct parse p = {.rule = rule};

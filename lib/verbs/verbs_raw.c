@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs of raw frames, with queues of their own or with an indirection table (ibv_create_qp_ex(3)).
+ * Queue pairs of raw frames, with queues of their own or with an indirection table
+ * (ibv_create_qp_ex(3)).
  */
 #include <errno.h>
 
@@ -44,7 +45,8 @@ check_hash(const struct ibv_rx_hash_conf *conf)
 			"rx_hash_function is %#x; the device has IBV_RX_HASH_FUNC_TOEPLITZ",
 			conf->rx_hash_function);
 	if (conf->rx_hash_key_len != VRB_RSS_KEY_LEN || !conf->rx_hash_key)
-		return refuse(EINVAL, "rx_hash_key is missing, or not of %d bytes", VRB_RSS_KEY_LEN);
+		return refuse(
+			EINVAL, "rx_hash_key is missing, or not of %d bytes", VRB_RSS_KEY_LEN);
 	if (conf->rx_hash_fields_mask & ~(uint64_t)VRB_RX_HASH_ALL)
 		return refuse(EOPNOTSUPP, "rx_hash_fields_mask is %#lx; the device has %#lx",
 			(unsigned long)conf->rx_hash_fields_mask, (unsigned long)VRB_RX_HASH_ALL);
@@ -60,8 +62,8 @@ check_rss(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 	if ((attr->comp_mask & RSS_ATTRS) != RSS_ATTRS)
 		return refuse(EINVAL, "an indirection table and a hash can be given together only");
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		return refuse(EINVAL,
-			"a queue pair with an indirection table has no send queue; send_ops_flags cannot be given");
+		return refuse(EINVAL, "a queue pair with an indirection table has no send queue; "
+				      "send_ops_flags cannot be given");
 	if (create_flags(attr))
 		return refuse(EOPNOTSUPP, "create_flags is %#x; give the flags to the work queues",
 			create_flags(attr));
@@ -69,9 +71,9 @@ check_rss(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 		return refuse(EINVAL, "rwq_ind_tbl is missing, or belongs to another context");
 	if (attr->send_cq || attr->recv_cq || attr->srq || cap->max_send_wr || cap->max_recv_wr ||
 		cap->max_send_sge || cap->max_recv_sge || cap->max_inline_data)
-		return refuse(EINVAL,
-			"a queue pair with an indirection table has no queues of its own; send_cq, recv_cq, srq "
-			"and cap must be zero");
+		return refuse(EINVAL, "a queue pair with an indirection table has no queues of its "
+				      "own; send_cq, recv_cq, srq "
+				      "and cap must be zero");
 	return check_hash(&attr->rx_hash_conf);
 }
 
@@ -82,20 +84,21 @@ vrb_raw_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex *att
 		return check_rss(context, attr);
 	if (create_flags(attr) & ~CREATE_FLAGS)
 		return refuse(EOPNOTSUPP,
-			"create_flags is %#x; queue pairs of raw frames have IBV_QP_CREATE_SCATTER_FCS and "
+			"create_flags is %#x; queue pairs of raw frames have "
+			"IBV_QP_CREATE_SCATTER_FCS and "
 			"IBV_QP_CREATE_CVLAN_STRIPPING",
 			create_flags(attr));
 	return 0;
 }
 
 void
-vrb_raw_init(
-	struct vrb_qp_init *init, struct vrb_rss *rss, const struct ibv_qp_init_attr_ex *attr)
+vrb_raw_init(struct vrb_qp_init *init, struct vrb_rss *rss, const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct ibv_rx_hash_conf *conf = &attr->rx_hash_conf;
 
-	init->rx_flags = (create_flags(attr) & IBV_QP_CREATE_SCATTER_FCS ? VRB_RX_SCATTER_FCS : 0) |
-			 (create_flags(attr) & IBV_QP_CREATE_CVLAN_STRIPPING ? VRB_RX_STRIP_CVLAN : 0);
+	init->rx_flags =
+		(create_flags(attr) & IBV_QP_CREATE_SCATTER_FCS ? VRB_RX_SCATTER_FCS : 0) |
+		(create_flags(attr) & IBV_QP_CREATE_CVLAN_STRIPPING ? VRB_RX_STRIP_CVLAN : 0);
 	if (!vrb_is_rss(attr))
 		return;
 	vrb_rss_set_key(rss, conf->rx_hash_key, conf->rx_hash_key_len);

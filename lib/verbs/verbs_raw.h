@@ -69,7 +69,8 @@ int vrb_verbs_read_counters(
 	struct ibv_counters *counters, uint64_t *values, uint32_t n, uint32_t flags);
 
 /* verbs_flow_spec.c */
-/** Makes a rule of the attributes. @param counters out: of its count action, or NULL. @return 0 or an errno */
+/** Makes a rule of the attributes. @param counters out: of its count action, or NULL. @return 0 or
+ * an errno */
 int vrb_flow_from_attr(const struct ibv_flow_attr *attr, struct vrb_flow_rule *rule,
 	struct ibv_counters **counters);
 

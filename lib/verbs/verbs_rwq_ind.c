@@ -7,7 +7,8 @@
 
 #include "verbs_raw.h"
 
-/* The protection domains of the work queues may differ: each is its own queue's, for its scatter lists. @return 0 or an errno */
+/* The protection domains of the work queues may differ: each is its own queue's, for its scatter
+ * lists. @return 0 or an errno */
 static int
 check_tbl_attr(struct ibv_context *context, const struct ibv_rwq_ind_table_init_attr *attr)
 {
@@ -15,8 +16,8 @@ check_tbl_attr(struct ibv_context *context, const struct ibv_rwq_ind_table_init_
 	uint32_t i;
 
 	if (attr->comp_mask)
-		return vrb_explain_call(EINVAL, call, "comp_mask is %#x, but no bit of it is defined",
-			attr->comp_mask);
+		return vrb_explain_call(EINVAL, call,
+			"comp_mask is %#x, but no bit of it is defined", attr->comp_mask);
 	if (attr->log_ind_tbl_size > 31 || 1u << attr->log_ind_tbl_size > VRB_MAX_IND_TBL_SIZE)
 		return vrb_explain_call(EINVAL, call,
 			"log_ind_tbl_size is %u; a table has at most %d entries",
@@ -31,8 +32,8 @@ check_tbl_attr(struct ibv_context *context, const struct ibv_rwq_ind_table_init_
 }
 
 static int
-create_in_engine(
-	struct vrb_ctx *ctx, const struct ibv_rwq_ind_table_init_attr *attr, struct vrb_ind_tbl **tbl)
+create_in_engine(struct vrb_ctx *ctx, const struct ibv_rwq_ind_table_init_attr *attr,
+	struct vrb_ind_tbl **tbl)
 {
 	uint32_t size = 1u << attr->log_ind_tbl_size, i;
 	struct vrb_wq **wqs = calloc(size, sizeof(*wqs));

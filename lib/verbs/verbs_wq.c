@@ -10,7 +10,7 @@
 /* Frames that find no receive are never dropped at once, whether it is asked for or not. */
 #define FLAGS \
 	((uint32_t)(IBV_WQ_FLAGS_CVLAN_STRIPPING | IBV_WQ_FLAGS_SCATTER_FCS | \
-		IBV_WQ_FLAGS_DELAY_DROP))
+		    IBV_WQ_FLAGS_DELAY_DROP))
 #define ALL_FLAGS ((uint32_t)(IBV_WQ_FLAGS_RESERVED - 1))
 
 _Static_assert(VRB_RX_STRIP_CVLAN == IBV_WQ_FLAGS_CVLAN_STRIPPING, "flags are passed on");
@@ -58,8 +58,7 @@ check_wq_attr(struct ibv_context *context, const struct ibv_wq_init_attr *attr)
 	if (attr->max_sge > VRB_MAX_SGE)
 		return vrb_explain_call(EINVAL, call, "max_sge is %u; the device has %d",
 			attr->max_sge, VRB_MAX_SGE);
-	return attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS ? check_flags(attr->create_flags, call)
-							: 0;
+	return attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS ? check_flags(attr->create_flags, call) : 0;
 }
 
 static int
@@ -143,8 +142,8 @@ vrb_verbs_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
 	}
 	if (rc) {
 		free_wq(wq);
-		return vrb_fail_null(-rc, "there can be %d work queues, as far as there is memory",
-			VRB_MAX_WQ);
+		return vrb_fail_null(
+			-rc, "there can be %d work queues, as far as there is memory", VRB_MAX_WQ);
 	}
 	attr->max_wr = max_wr;
 	attr->max_sge = max_sge;
@@ -185,11 +184,11 @@ modify(struct vrb_vwq *wq, const struct ibv_wq_attr *attr)
 	enum vrb_wq_state now = vrb_wq_state(wq->wq);
 	int rc = 0;
 
-	if (attr->attr_mask & IBV_WQ_ATTR_CURR_STATE && (enum vrb_wq_state)attr->curr_wq_state != now)
+	if (attr->attr_mask & IBV_WQ_ATTR_CURR_STATE &&
+		(enum vrb_wq_state)attr->curr_wq_state != now)
 		return -EINVAL;
 	if (attr->attr_mask & IBV_WQ_ATTR_STATE)
-		rc = vrb_wq_modify(
-			wq->wq, (enum vrb_wq_state)attr->wq_state, vrb_nic_now(wq->nic));
+		rc = vrb_wq_modify(wq->wq, (enum vrb_wq_state)attr->wq_state, vrb_nic_now(wq->nic));
 	if (!rc && attr->attr_mask & IBV_WQ_ATTR_FLAGS)
 		wq->wq->flags = (wq->wq->flags & ~attr->flags_mask) | attr->flags;
 	if (!rc && attr->attr_mask & IBV_WQ_ATTR_STATE)
@@ -233,8 +232,7 @@ vrb_verbs_destroy_wq(struct ibv_wq *ibv)
 		vrb_leave(ctx);
 	}
 	if (rc)
-		return vrb_fail(
-			-rc, "WQ %#x stands in an indirection table; destroy that first",
+		return vrb_fail(-rc, "WQ %#x stands in an indirection table; destroy that first",
 			ibv->wq_num);
 	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 		vrb_evq_cancel(&ctx->async, &wq->fatal));

@@ -13,9 +13,9 @@
 
 #include "flow.h"
 
-static const uint8_t own[6] = { 0x02, 0, 0, 0, 0, 1 };
-static const uint8_t other[6] = { 0x02, 0, 0, 0, 0, 2 };
-static const uint8_t group[6] = { 0x01, 0, 0x5e, 0, 0, 1 };
+static const uint8_t own[6] = {0x02, 0, 0, 0, 0, 1};
+static const uint8_t other[6] = {0x02, 0, 0, 0, 0, 2};
+static const uint8_t group[6] = {0x01, 0, 0x5e, 0, 0, 1};
 
 #define MAX_HITS 16
 
@@ -53,7 +53,7 @@ teardown(void **state)
 static struct vrb_flow_key
 frame_to(const uint8_t *mac, uint16_t dport)
 {
-	struct vrb_flow_key key = { .outer = { .present = VRB_FLOW_IPV4 | VRB_FLOW_UDP } };
+	struct vrb_flow_key key = {.outer = {.present = VRB_FLOW_IPV4 | VRB_FLOW_UDP}};
 
 	memcpy(key.outer.dst_mac, mac, 6);
 	key.outer.dst_port = rte_cpu_to_be_16(dport);
@@ -86,7 +86,7 @@ look(void *state, const struct vrb_flow_key *key, struct hits *h)
 static void
 lower_number_goes_first_whatever_was_added_first(void **state)
 {
-	struct vrb_flow_rule late = { .priority = 2 }, early = { .priority = 1 };
+	struct vrb_flow_rule late = {.priority = 2}, early = {.priority = 1};
 	struct vrb_flow_key key = frame_to(own, 5);
 	struct hits h;
 
@@ -108,7 +108,7 @@ lower_number_goes_first_whatever_was_added_first(void **state)
 static void
 of_one_priority_the_more_specific_goes_first(void **state)
 {
-	struct vrb_flow_rule broad = { 0 }, narrow = { 0 };
+	struct vrb_flow_rule broad = {0}, narrow = {0};
 	struct vrb_flow_key key = frame_to(own, 5), others = frame_to(own, 6);
 	struct hits h;
 
@@ -129,7 +129,7 @@ of_one_priority_the_more_specific_goes_first(void **state)
 static void
 equal_rules_get_a_copy_each(void **state)
 {
-	struct vrb_flow_rule a = { 0 }, b = { 0 };
+	struct vrb_flow_rule a = {0}, b = {0};
 	struct vrb_flow_key key = frame_to(own, 5);
 	struct hits h;
 
@@ -148,7 +148,8 @@ equal_rules_get_a_copy_each(void **state)
 static void
 rule_that_does_not_trap_lets_the_frame_go_on(void **state)
 {
-	struct vrb_flow_rule pass = { .priority = 0, .dont_trap = true }, trap = { .priority = 1 }, rest = { .priority = 2 };
+	struct vrb_flow_rule pass = {.priority = 0, .dont_trap = true}, trap = {.priority = 1},
+			     rest = {.priority = 2};
 	struct vrb_flow_key key = frame_to(own, 5);
 	struct hits h;
 
@@ -172,8 +173,10 @@ rule_that_does_not_trap_lets_the_frame_go_on(void **state)
 static void
 defaults_get_what_no_rule_takes(void **state)
 {
-	struct vrb_flow_rule rule = { 0 }, all = { .type = VRB_FLOW_ALL_DEFAULT }, mc = { .type = VRB_FLOW_MC_DEFAULT };
-	struct vrb_flow_key taken = frame_to(own, 5), unicast = frame_to(other, 6), multicast = frame_to(group, 6);
+	struct vrb_flow_rule rule = {0}, all = {.type = VRB_FLOW_ALL_DEFAULT},
+			     mc = {.type = VRB_FLOW_MC_DEFAULT};
+	struct vrb_flow_key taken = frame_to(own, 5), unicast = frame_to(other, 6),
+			    multicast = frame_to(group, 6);
 	struct hits h;
 
 	want_port(&rule, 5);
@@ -198,7 +201,7 @@ defaults_get_what_no_rule_takes(void **state)
 static void
 sniffer_sees_all_and_takes_nothing(void **state)
 {
-	struct vrb_flow_rule sniffer = { .type = VRB_FLOW_SNIFFER }, rule = { 0 };
+	struct vrb_flow_rule sniffer = {.type = VRB_FLOW_SNIFFER}, rule = {0};
 	struct vrb_flow_key mine = frame_to(own, 5), foreign = frame_to(other, 5);
 	struct hits h;
 
@@ -219,8 +222,9 @@ sniffer_sees_all_and_takes_nothing(void **state)
 static void
 rule_without_address_is_for_this_port_only(void **state)
 {
-	struct vrb_flow_rule rule = { 0 }, promisc = { .type = VRB_FLOW_SNIFFER };
-	struct vrb_flow_key mine = frame_to(own, 5), foreign = frame_to(other, 5), multicast = frame_to(group, 5);
+	struct vrb_flow_rule rule = {0}, promisc = {.type = VRB_FLOW_SNIFFER};
+	struct vrb_flow_key mine = frame_to(own, 5), foreign = frame_to(other, 5),
+			    multicast = frame_to(group, 5);
 	struct hits h;
 
 	want_port(&rule, 5);
@@ -236,7 +240,7 @@ rule_without_address_is_for_this_port_only(void **state)
 static void
 only_bits_of_the_mask_count(void **state)
 {
-	struct vrb_flow_rule rule = { 0 };
+	struct vrb_flow_rule rule = {0};
 	struct vrb_flow_key key = frame_to(own, 0x1234);
 	struct hits h;
 
@@ -254,7 +258,7 @@ only_bits_of_the_mask_count(void **state)
 static void
 inner_headers_count_in_a_tunnel_only(void **state)
 {
-	struct vrb_flow_rule rule = { .mask.tunnel = 1, .val.tunnel = 1 };
+	struct vrb_flow_rule rule = {.mask.tunnel = 1, .val.tunnel = 1};
 	struct vrb_flow_key key = frame_to(own, 4789);
 	struct hits h;
 
@@ -272,9 +276,10 @@ inner_headers_count_in_a_tunnel_only(void **state)
 static void
 hits_are_counted(void **state)
 {
-	struct vrb_flow_count count = { 0 };
-	struct vrb_flow_rule a = { .count = &count }, b = { .count = &count };
-	struct vrb_flow_key five = frame_to(own, 5), six = frame_to(own, 6), seven = frame_to(own, 7);
+	struct vrb_flow_count count = {0};
+	struct vrb_flow_rule a = {.count = &count}, b = {.count = &count};
+	struct vrb_flow_key five = frame_to(own, 5), six = frame_to(own, 6),
+			    seven = frame_to(own, 7);
 	struct hits h;
 
 	want_port(&a, 5);
@@ -294,7 +299,7 @@ hits_are_counted(void **state)
 static void
 port_receives_what_rules_want(void **state)
 {
-	struct vrb_flow_rule mine = { 0 }, foreign = { 0 }, multicast = { 0 }, any = { 0 };
+	struct vrb_flow_rule mine = {0}, foreign = {0}, multicast = {0}, any = {0};
 
 	want_mac(&mine, own);
 	want_mac(&foreign, other);
@@ -316,7 +321,8 @@ port_receives_what_rules_want(void **state)
 	vrb_flow_remove(*state, &mine);
 }
 
-/* Every rule of many finds its frame, also after half of them are gone: the hash table has grown several times. */
+/* Every rule of many finds its frame, also after half of them are gone: the hash table has grown
+ * several times. */
 static void
 many_rules_are_all_found(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hash of RSS against rte_softrss(), for every choice of fields and every kind of frame; and how frames are taken apart.
+ * The hash of RSS against rte_softrss(), for every choice of fields and every kind of frame; and
+ * how frames are taken apart.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,9 +23,46 @@
 
 /* The key of Microsoft's specification, whose examples are known answers. */
 static const uint8_t key[VRB_RSS_KEY_LEN] = {
-	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
-	0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
-	0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+	0x6d,
+	0x5a,
+	0x56,
+	0xda,
+	0x25,
+	0x5b,
+	0x0e,
+	0xc2,
+	0x41,
+	0x67,
+	0x25,
+	0x3d,
+	0x43,
+	0xa3,
+	0x8f,
+	0xb0,
+	0xd0,
+	0xca,
+	0x2b,
+	0xcb,
+	0xae,
+	0x7b,
+	0x30,
+	0xb4,
+	0x77,
+	0xcb,
+	0x2d,
+	0xa3,
+	0x80,
+	0x30,
+	0xf2,
+	0x0c,
+	0x6a,
+	0x42,
+	0xb7,
+	0x3b,
+	0xbe,
+	0xac,
+	0x01,
+	0xfa,
 };
 
 /** What a test frame is made of; addresses and ports in the host's order. */
@@ -38,7 +76,7 @@ struct made {
 static uint8_t *
 put_ports(uint8_t *p, const struct made *f)
 {
-	uint16_t ports[2] = { rte_cpu_to_be_16(f->sport), rte_cpu_to_be_16(f->dport) };
+	uint16_t ports[2] = {rte_cpu_to_be_16(f->sport), rte_cpu_to_be_16(f->dport)};
 
 	memset(p, 0, sizeof(struct rte_tcp_hdr));
 	memcpy(p, ports, sizeof(ports));
@@ -51,9 +89,12 @@ put_ip(uint8_t *p, const struct made *f)
 	uint32_t i, w;
 
 	if (!f->v6) {
-		struct rte_ipv4_hdr ip = { .version_ihl = RTE_IPV4_VHL_DEF, .next_proto_id = f->proto,
-			.src_addr = rte_cpu_to_be_32(f->src[0]), .dst_addr = rte_cpu_to_be_32(f->dst[0]),
-			.fragment_offset = f->fragment ? rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG) : 0 };
+		struct rte_ipv4_hdr ip = {.version_ihl = RTE_IPV4_VHL_DEF,
+			.next_proto_id = f->proto,
+			.src_addr = rte_cpu_to_be_32(f->src[0]),
+			.dst_addr = rte_cpu_to_be_32(f->dst[0]),
+			.fragment_offset =
+				f->fragment ? rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG) : 0};
 
 		memcpy(p, &ip, sizeof(ip));
 		return p + sizeof(ip);
@@ -69,7 +110,7 @@ put_ip(uint8_t *p, const struct made *f)
 	}
 	p += sizeof(struct rte_ipv6_hdr);
 	if (f->fragment) {
-		const uint8_t ext[8] = { f->proto, 0, 0, 1 };
+		const uint8_t ext[8] = {f->proto, 0, 0, 1};
 
 		memcpy(p, ext, sizeof(ext));
 		p += sizeof(ext);
@@ -80,7 +121,7 @@ put_ip(uint8_t *p, const struct made *f)
 static uint32_t
 make(const struct made *f, uint8_t *buf)
 {
-	static const uint8_t tag[4] = { 0x81, 0x00, 0x60, 0x07 };
+	static const uint8_t tag[4] = {0x81, 0x00, 0x60, 0x07};
 	uint8_t *p = buf;
 
 	memset(p, 0x02, 12);
@@ -117,12 +158,15 @@ has(uint64_t fields, uint64_t field)
 static uint32_t
 predicted(uint64_t fields, const struct made *f)
 {
-	bool tcp = f->proto == IPPROTO_TCP && !f->fragment, udp = f->proto == IPPROTO_UDP && !f->fragment;
+	bool tcp = f->proto == IPPROTO_TCP && !f->fragment,
+	     udp = f->proto == IPPROTO_UDP && !f->fragment;
 	bool src = has(fields, f->v6 ? VRB_RX_HASH_SRC_IPV6 : VRB_RX_HASH_SRC_IPV4);
 	bool dst = has(fields, f->v6 ? VRB_RX_HASH_DST_IPV6 : VRB_RX_HASH_DST_IPV4);
-	bool sport = (tcp && has(fields, VRB_RX_HASH_SRC_PORT_TCP)) || (udp && has(fields, VRB_RX_HASH_SRC_PORT_UDP));
-	bool dport = (tcp && has(fields, VRB_RX_HASH_DST_PORT_TCP)) || (udp && has(fields, VRB_RX_HASH_DST_PORT_UDP));
-	uint32_t input[10] = { 0 }, n = 0, i;
+	bool sport = (tcp && has(fields, VRB_RX_HASH_SRC_PORT_TCP)) ||
+		     (udp && has(fields, VRB_RX_HASH_SRC_PORT_UDP));
+	bool dport = (tcp && has(fields, VRB_RX_HASH_DST_PORT_TCP)) ||
+		     (udp && has(fields, VRB_RX_HASH_DST_PORT_UDP));
+	uint32_t input[10] = {0}, n = 0, i;
 
 	for (i = 0; src && i < (f->v6 ? 4 : 1); i++)
 		input[n++] = f->src[i];
@@ -151,7 +195,7 @@ random_frame(struct made *f)
 static void
 hash_is_that_of_softrss_for_every_field_set(void **state)
 {
-	static const uint8_t protos[] = { IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP };
+	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP};
 	uint64_t fields;
 	uint32_t kind;
 
@@ -159,7 +203,10 @@ hash_is_that_of_softrss_for_every_field_set(void **state)
 	srandom(1);
 	for (fields = 0; fields < 256; fields++) {
 		for (kind = 0; kind < 24; kind++) {
-			struct made f = { .v6 = kind & 1, .fragment = kind & 2, .vlan = kind & 4, .proto = protos[kind / 8] };
+			struct made f = {.v6 = kind & 1,
+				.fragment = kind & 2,
+				.vlan = kind & 4,
+				.proto = protos[kind / 8]};
 
 			random_frame(&f);
 			assert_int_equal(hash_of(fields, &f), predicted(fields, &f));
@@ -171,9 +218,17 @@ static void
 hash_is_that_of_microsofts_examples(void **state)
 {
 	/* 66.9.149.187:2794 to 161.142.100.80:1766, and the first of IPv6. */
-	const struct made v4 = { .proto = IPPROTO_TCP, .src = { 0x420995bb }, .dst = { 0xa18e6450 }, .sport = 2794, .dport = 1766 };
-	const struct made v6 = { .v6 = true, .proto = IPPROTO_TCP, .src = { 0x3ffe2501, 0x02001fff, 0, 7 },
-		.dst = { 0x3ffe2501, 0x02000003, 0, 1 }, .sport = 2794, .dport = 1766 };
+	const struct made v4 = {.proto = IPPROTO_TCP,
+		.src = {0x420995bb},
+		.dst = {0xa18e6450},
+		.sport = 2794,
+		.dport = 1766};
+	const struct made v6 = {.v6 = true,
+		.proto = IPPROTO_TCP,
+		.src = {0x3ffe2501, 0x02001fff, 0, 7},
+		.dst = {0x3ffe2501, 0x02000003, 0, 1},
+		.sport = 2794,
+		.dport = 1766};
 
 	(void)state;
 	assert_int_equal(hash_of(0x03, &v4), 0x323e8fc2);
@@ -185,7 +240,7 @@ hash_is_that_of_microsofts_examples(void **state)
 static void
 fragments_of_a_datagram_share_a_hash(void **state)
 {
-	struct made f = { .proto = IPPROTO_UDP, .fragment = true };
+	struct made f = {.proto = IPPROTO_UDP, .fragment = true};
 	uint32_t hash;
 
 	(void)state;
@@ -199,7 +254,7 @@ fragments_of_a_datagram_share_a_hash(void **state)
 static void
 frame_without_ip_has_the_hash_0(void **state)
 {
-	static const uint8_t arp[60] = { [12] = 0x08, [13] = 0x06 };
+	static const uint8_t arp[60] = {[12] = 0x08, [13] = 0x06};
 	struct vrb_frame frame;
 	struct vrb_rss rss;
 
@@ -219,16 +274,17 @@ unknown_fields_are_refused(void **state)
 	assert_int_equal(vrb_rss_set_fields(&rss, 1u << 8), -EOPNOTSUPP);
 }
 
-/* 4096 flows over 8 queues: each within a quarter of the mean, which is seven times the deviation of a fair choice. */
+/* 4096 flows over 8 queues: each within a quarter of the mean, which is seven times the deviation
+ * of a fair choice. */
 static void
 flows_are_spread_evenly(void **state)
 {
-	uint32_t queue[8] = { 0 }, i;
+	uint32_t queue[8] = {0}, i;
 
 	(void)state;
 	srandom(2);
 	for (i = 0; i < 4096; i++) {
-		struct made f = { .proto = IPPROTO_UDP };
+		struct made f = {.proto = IPPROTO_UDP};
 
 		random_frame(&f);
 		queue[hash_of(0xff, &f) & 7]++;
@@ -241,8 +297,9 @@ flows_are_spread_evenly(void **state)
 static uint32_t
 make_vxlan(const struct made *in, uint8_t *buf)
 {
-	const struct made out = { .proto = IPPROTO_UDP, .src = { 1 }, .dst = { 2 }, .sport = 3, .dport = 4789 };
-	static const uint8_t vxlan[8] = { 0x08, 0, 0, 0, 0x12, 0x34, 0x56, 0 };
+	const struct made out = {
+		.proto = IPPROTO_UDP, .src = {1}, .dst = {2}, .sport = 3, .dport = 4789};
+	static const uint8_t vxlan[8] = {0x08, 0, 0, 0, 0x12, 0x34, 0x56, 0};
 	/* make() leaves room for TCP; UDP is shorter. */
 	uint32_t len = make(&out, buf) - sizeof(struct rte_tcp_hdr) + sizeof(struct rte_udp_hdr);
 
@@ -253,7 +310,7 @@ make_vxlan(const struct made *in, uint8_t *buf)
 static void
 tunnel_is_hashed_inside_when_asked(void **state)
 {
-	struct made in = { .proto = IPPROTO_TCP, .vlan = true };
+	struct made in = {.proto = IPPROTO_TCP, .vlan = true};
 	struct vrb_frame frame;
 	struct vrb_rss rss;
 	uint8_t buf[256];
@@ -272,11 +329,12 @@ tunnel_is_hashed_inside_when_asked(void **state)
 	assert_int_not_equal(vrb_rss_hash(&rss, &frame.key), predicted(0xff, &in));
 }
 
-/* Every length from nothing on, from a buffer of just that size: AddressSanitizer sees each read behind it. */
+/* Every length from nothing on, from a buffer of just that size: AddressSanitizer sees each read
+ * behind it. */
 static void
 cut_frames_are_read_no_further_than_they_go(void **state)
 {
-	struct made in = { .v6 = true, .fragment = true, .proto = IPPROTO_UDP };
+	struct made in = {.v6 = true, .fragment = true, .proto = IPPROTO_UDP};
 	struct vrb_frame whole, frame;
 	uint8_t buf[256], *exact;
 	uint32_t len, cut;
@@ -317,7 +375,8 @@ random_bytes_do_no_harm(void **state)
 			buf[14] = i & 1 ? 0x60 : 0x40 | (buf[14] & 0x0f);
 		}
 		vrb_frame_parse(buf, len, &frame);
-		assert_true(frame.l4_off == 0 || (frame.l4_off >= frame.l3_off + frame.l3_len && frame.l4_off < len));
+		assert_true(frame.l4_off == 0 ||
+			    (frame.l4_off >= frame.l3_off + frame.l3_len && frame.l4_off < len));
 		free(buf);
 	}
 }

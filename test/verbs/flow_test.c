@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow rules and counters: which frames go where, and what is refused (ibv_create_flow(3), ibv_create_counters(3)).
+ * Flow rules and counters: which frames go where, and what is refused (ibv_create_flow(3),
+ * ibv_create_counters(3)).
  */
 #include <arpa/inet.h>
 
@@ -27,7 +28,9 @@ open_net(struct rig *r)
 		assert_non_null(n.cq[i]);
 		n.rx[i] = make_raw(r, n.cq[i], 0);
 		for (k = 0; k < 16; k++)
-			assert_int_equal(post_recv(r, n.rx[i], 0, r->buf + BUF_SIZE / 2 + i * 4096, 2000), 0);
+			assert_int_equal(
+				post_recv(r, n.rx[i], 0, r->buf + BUF_SIZE / 2 + i * 4096, 2000),
+				0);
 	}
 	return n;
 }
@@ -56,7 +59,8 @@ came(struct net *n, int i)
 {
 	struct ibv_wc wc;
 
-	/* Sends complete after the frame has gone round: one look is enough, but is made to be sure of it. */
+	/* Sends complete after the frame has gone round: one look is enough, but is made to be sure
+	 * of it. */
 	return poll_for(n->cq[i], &wc) && wc.status == IBV_WC_SUCCESS;
 }
 
@@ -72,10 +76,18 @@ static struct deep_rule
 deep(struct rig *r, uint16_t dport)
 {
 	struct deep_rule d = {
-		.attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(d), .num_of_specs = 3, .port = 1},
+		.attr = {.type = IBV_FLOW_ATTR_NORMAL,
+			.size = sizeof(d),
+			.num_of_specs = 3,
+			.port = 1},
 		.eth = rule_to(r, NULL).eth,
-		.ip = {.type = IBV_FLOW_SPEC_IPV4_EXT, .size = sizeof(d.ip), .val = {.proto = 17}, .mask = {.proto = 0xff}},
-		.udp = {.type = IBV_FLOW_SPEC_UDP, .size = sizeof(d.udp), .val = {.dst_port = htons(dport)},
+		.ip = {.type = IBV_FLOW_SPEC_IPV4_EXT,
+			.size = sizeof(d.ip),
+			.val = {.proto = 17},
+			.mask = {.proto = 0xff}},
+		.udp = {.type = IBV_FLOW_SPEC_UDP,
+			.size = sizeof(d.udp),
+			.val = {.dst_port = htons(dport)},
 			.mask = {.dst_port = 0xffff}},
 	};
 
@@ -168,7 +180,10 @@ static void
 defaults_get_what_no_rule_takes(void **state)
 {
 	struct net n = open_net(*state);
-	struct ibv_flow_attr all = {.type = IBV_FLOW_ATTR_ALL_DEFAULT, .size = sizeof(all), .port = 1}, mc = all;
+	struct ibv_flow_attr all = {.type = IBV_FLOW_ATTR_ALL_DEFAULT,
+				     .size = sizeof(all),
+				     .port = 1},
+			     mc = all;
 	struct ibv_flow *a, *m, *rule;
 
 	mc.type = IBV_FLOW_ATTR_MC_DEFAULT;
@@ -194,7 +209,8 @@ sniffer_sees_what_goes_to_others_and_what_is_sent(void **state)
 {
 	static const uint8_t elsewhere[6] = {0x02, 0xff, 0xff, 0xff, 0xff, 0xfe};
 	struct net n = open_net(*state);
-	struct ibv_flow_attr attr = {.type = IBV_FLOW_ATTR_SNIFFER, .size = sizeof(attr), .port = 1};
+	struct ibv_flow_attr attr = {
+		.type = IBV_FLOW_ATTR_SNIFFER, .size = sizeof(attr), .port = 1};
 	struct ibv_flow *rule = steer(n.r, n.rx[0], NULL), *sniffer = create(n.rx[1], &attr);
 
 	send_to(&n, NULL, 1);
@@ -214,7 +230,8 @@ dropped_frames_reach_nobody(void **state)
 	struct {
 		struct eth_rule rule;
 		struct ibv_flow_spec_action_drop drop;
-	} d = {.rule = rule_to(n.r, NULL), .drop = {.type = IBV_FLOW_SPEC_ACTION_DROP, .size = sizeof(d.drop)}};
+	} d = {.rule = rule_to(n.r, NULL),
+		.drop = {.type = IBV_FLOW_SPEC_ACTION_DROP, .size = sizeof(d.drop)}};
 	struct ibv_flow *drop, *rule;
 
 	d.rule.attr.num_of_specs = 2;
@@ -244,7 +261,9 @@ tag_is_told_with_the_completion(void **state)
 		struct eth_rule rule;
 		struct ibv_flow_spec_action_tag tag;
 	} t = {.rule = rule_to(r, NULL),
-		.tag = {.type = IBV_FLOW_SPEC_ACTION_TAG, .size = sizeof(t.tag), .tag_id = 0xabcdef}};
+		.tag = {.type = IBV_FLOW_SPEC_ACTION_TAG,
+			.size = sizeof(t.tag),
+			.tag_id = 0xabcdef}};
 	struct ibv_qp *tx = make_raw(r, r->cq, 0), *rx = make_raw(r, ibv_cq_ex_to_cq(cq), 0);
 	struct ibv_flow *flow;
 
@@ -311,9 +330,12 @@ wrong_attributes_are_refused(void **state)
 	REFUSED(EINVAL, bad.eth.size--);
 	REFUSED(EINVAL, bad.eth.size = 0);
 	REFUSED(EINVAL, bad.eth.type = 0x21);
-	REFUSED(EOPNOTSUPP, bad.eth.type = IBV_FLOW_SPEC_GRE; bad.eth.size = sizeof(struct ibv_flow_spec_gre));
-	REFUSED(EOPNOTSUPP, bad.eth.type = IBV_FLOW_SPEC_MPLS; bad.eth.size = sizeof(struct ibv_flow_spec_mpls));
-	REFUSED(EOPNOTSUPP, bad.eth.type = IBV_FLOW_SPEC_ESP; bad.eth.size = sizeof(struct ibv_flow_spec_esp));
+	REFUSED(EOPNOTSUPP, bad.eth.type = IBV_FLOW_SPEC_GRE;
+		bad.eth.size = sizeof(struct ibv_flow_spec_gre));
+	REFUSED(EOPNOTSUPP, bad.eth.type = IBV_FLOW_SPEC_MPLS;
+		bad.eth.size = sizeof(struct ibv_flow_spec_mpls));
+	REFUSED(EOPNOTSUPP, bad.eth.type = IBV_FLOW_SPEC_ESP;
+		bad.eth.size = sizeof(struct ibv_flow_spec_esp));
 	REFUSED(EOPNOTSUPP, bad.eth.type = IBV_FLOW_SPEC_ACTION_HANDLE;
 		bad.eth.size = sizeof(struct ibv_flow_spec_action_handle));
 	assert_int_equal(ibv_destroy_qp(qp), 0);
@@ -335,7 +357,9 @@ rules_that_can_never_match_are_refused(void **state)
 	/* The same layer twice. */
 	d = deep(r, 1);
 	d.attr.num_of_specs = 2;
-	memcpy(&d.ip, &(struct ibv_flow_spec_ipv4_ext){.type = IBV_FLOW_SPEC_ETH, .size = sizeof(d.eth)}, sizeof(d.ip));
+	memcpy(&d.ip,
+		&(struct ibv_flow_spec_ipv4_ext){.type = IBV_FLOW_SPEC_ETH, .size = sizeof(d.eth)},
+		sizeof(d.ip));
 	expect_null(ibv_create_flow(qp, &d.attr), EINVAL);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
@@ -379,7 +403,9 @@ packets_and_bytes_are_counted_where_it_was_asked(void **state)
 		struct eth_rule rule;
 		struct ibv_flow_spec_counter_action count;
 	} __attribute__((packed)) k = {.rule = rule_to(n.r, NULL),
-		.count = {.type = IBV_FLOW_SPEC_ACTION_COUNT, .size = sizeof(k.count), .counters = c}};
+		.count = {.type = IBV_FLOW_SPEC_ACTION_COUNT,
+			.size = sizeof(k.count),
+			.counters = c}};
 	struct ibv_flow *a, *b;
 	uint64_t values[3];
 

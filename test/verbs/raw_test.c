@@ -101,7 +101,8 @@ frame_is_gathered_from_pieces(void **state)
 
 	wr = make_wr(IBV_WR_SEND, sge, p.r, p.sent, 10);
 	sge[1] = (struct ibv_sge){.addr = (uintptr_t)p.sent + 10, .length = 1, .lkey = sge[0].lkey};
-	sge[2] = (struct ibv_sge){.addr = (uintptr_t)p.sent + 11, .length = LEN - 11, .lkey = sge[0].lkey};
+	sge[2] = (struct ibv_sge){
+		.addr = (uintptr_t)p.sent + 11, .length = LEN - 11, .lkey = sge[0].lkey};
 	wr.num_sge = 3;
 	assert_int_equal(post_recv(p.r, p.rx, 2, p.got, 2000), 0);
 	assert_int_equal(ibv_post_send(p.tx, &wr, &bad), 0);
@@ -201,7 +202,8 @@ static void
 wrong_key_of_a_receive_ends_the_queue_pair(void **state)
 {
 	struct pair p = open_pair(*state, 0, NULL);
-	struct ibv_sge sge = {.addr = (uintptr_t)p.got, .length = 2000, .lkey = p.r->mr->lkey ^ 0x100};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)p.got, .length = 2000, .lkey = p.r->mr->lkey ^ 0x100};
 	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 	struct ibv_async_event event;
 
@@ -216,7 +218,8 @@ wrong_key_of_a_receive_ends_the_queue_pair(void **state)
 	close_pair(&p);
 }
 
-/* @return whether all frames were there, in order; they wait for a while only, and this machine may have been busy longer */
+/* @return whether all frames were there, in order; they wait for a while only, and this machine may
+ * have been busy longer */
 static bool
 frames_waited(struct pair *p)
 {
@@ -366,9 +369,13 @@ frames_go_into_a_shared_queue(void **state)
 	struct rig *r = *state;
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(r->pd, &srq_attr);
-	struct ibv_qp_init_attr attr = {.send_cq = r->cq, .recv_cq = r->cq, .srq = srq, .qp_type = IBV_QPT_RAW_PACKET,
+	struct ibv_qp_init_attr attr = {.send_cq = r->cq,
+		.recv_cq = r->cq,
+		.srq = srq,
+		.qp_type = IBV_QPT_RAW_PACKET,
 		.cap = {.max_send_wr = 1, .max_send_sge = 1}};
-	struct ibv_sge sge = {.addr = (uintptr_t)r->buf + 4096, .length = 2000, .lkey = r->mr->lkey};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)r->buf + 4096, .length = 2000, .lkey = r->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = 5, .sg_list = &sge, .num_sge = 1}, *bad;
 	struct ibv_qp *qp = ibv_create_qp(r->pd, &attr);
 	struct ibv_flow *flow;
@@ -396,7 +403,9 @@ static void
 states_take_a_port_and_nothing_else(void **state)
 {
 	struct rig *r = *state;
-	struct ibv_qp_init_attr init = {.send_cq = r->cq, .recv_cq = r->cq, .qp_type = IBV_QPT_RAW_PACKET,
+	struct ibv_qp_init_attr init = {.send_cq = r->cq,
+		.recv_cq = r->cq,
+		.qp_type = IBV_QPT_RAW_PACKET,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
 	struct ibv_qp *qp = ibv_create_qp(r->pd, &init);
@@ -431,8 +440,11 @@ static void
 unknown_creation_flags_are_refused(void **state)
 {
 	struct rig *r = *state;
-	struct ibv_qp_init_attr_ex attr = {.send_cq = r->cq, .recv_cq = r->cq, .qp_type = IBV_QPT_RAW_PACKET,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS, .pd = r->pd,
+	struct ibv_qp_init_attr_ex attr = {.send_cq = r->cq,
+		.recv_cq = r->cq,
+		.qp_type = IBV_QPT_RAW_PACKET,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = r->pd,
 		.create_flags = IBV_QP_CREATE_PCI_WRITE_END_PADDING};
 
 	expect_null(ibv_create_qp_ex(r->ctx, &attr), EOPNOTSUPP);

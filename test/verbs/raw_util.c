@@ -22,7 +22,8 @@ own_mac(struct rig *r, uint8_t mac[6])
 }
 
 void
-make_frame(struct rig *r, void *buf, const uint8_t *dst, uint32_t len, uint16_t sport, uint16_t dport)
+make_frame(
+	struct rig *r, void *buf, const uint8_t *dst, uint32_t len, uint16_t sport, uint16_t dport)
 {
 	const uint16_t ip_len = htons((uint16_t)(len - 14)), udp_len = htons((uint16_t)(len - 34));
 	const uint16_t ports[2] = {htons(sport), htons(dport)};
@@ -61,7 +62,9 @@ raw_to(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = {.qp_state = state, .port_num = 1};
 
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | (state == IBV_QPS_INIT ? IBV_QP_PORT : 0)), 0);
+	assert_int_equal(
+		ibv_modify_qp(qp, &attr, IBV_QP_STATE | (state == IBV_QPS_INIT ? IBV_QP_PORT : 0)),
+		0);
 }
 
 struct ibv_qp *
@@ -70,9 +73,14 @@ make_raw(struct rig *r, struct ibv_cq *cq, uint32_t create_flags)
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = r->cq,
 		.recv_cq = cq,
-		.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 256},
+		.cap = {.max_send_wr = 64,
+			.max_recv_wr = 64,
+			.max_send_sge = 4,
+			.max_recv_sge = 4,
+			.max_inline_data = 256},
 		.qp_type = IBV_QPT_RAW_PACKET,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = r->pd,
 		.create_flags = create_flags,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND,
@@ -97,7 +105,10 @@ struct eth_rule
 rule_to(struct rig *r, const uint8_t *dst)
 {
 	struct eth_rule rule = {
-		.attr = {.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1, .port = 1},
+		.attr = {.type = IBV_FLOW_ATTR_NORMAL,
+			.size = sizeof(rule),
+			.num_of_specs = 1,
+			.port = 1},
 		.eth = {.type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth)},
 	};
 

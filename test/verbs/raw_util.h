@@ -17,7 +17,8 @@ extern const uint8_t group_mac[6];
 void own_mac(struct rig *r, uint8_t mac[6]);
 
 /* A frame of @p len bytes to @p dst (or with NULL to our own address), without checksums. */
-void make_frame(struct rig *r, void *buf, const uint8_t *dst, uint32_t len, uint16_t sport, uint16_t dport);
+void make_frame(
+	struct rig *r, void *buf, const uint8_t *dst, uint32_t len, uint16_t sport, uint16_t dport);
 /* Puts an 802.1Q tag into it, which makes it longer. */
 void add_vlan(void *buf, uint32_t len, uint16_t tci);
 

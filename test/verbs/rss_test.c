@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs with an indirection table: a frame goes to the work queue that the hash and the table foretell
- * (ibv_create_qp_ex(3)). The hash is computed here anew, from its definition.
+ * Queue pairs with an indirection table: a frame goes to the work queue that the hash and the table
+ * foretell (ibv_create_qp_ex(3)). The hash is computed here anew, from its definition.
  */
 #include "raw_util.h"
 
@@ -10,15 +10,54 @@
 #define LEN 100
 
 static uint8_t key[40] = {
-	0x2c, 0xc6, 0x81, 0xd1, 0x5b, 0xdb, 0xf4, 0xf7, 0xfc, 0xa2, 0x83, 0x19, 0xdb, 0x1a, 0x3e, 0x94, 0x6b, 0x9e, 0x38, 0xd9,
-	0x2c, 0x9c, 0x03, 0xd1, 0xad, 0x99, 0x44, 0xa7, 0xd9, 0x56, 0x3d, 0x59, 0x06, 0x3c, 0x25, 0xf3, 0xfc, 0x1f, 0xdc, 0x2a,
+	0x2c,
+	0xc6,
+	0x81,
+	0xd1,
+	0x5b,
+	0xdb,
+	0xf4,
+	0xf7,
+	0xfc,
+	0xa2,
+	0x83,
+	0x19,
+	0xdb,
+	0x1a,
+	0x3e,
+	0x94,
+	0x6b,
+	0x9e,
+	0x38,
+	0xd9,
+	0x2c,
+	0x9c,
+	0x03,
+	0xd1,
+	0xad,
+	0x99,
+	0x44,
+	0xa7,
+	0xd9,
+	0x56,
+	0x3d,
+	0x59,
+	0x06,
+	0x3c,
+	0x25,
+	0xf3,
+	0xfc,
+	0x1f,
+	0xdc,
+	0x2a,
 };
 
 /* For each bit of the input that is set, the 32 bits of the key that begin there. */
 static uint32_t
 toeplitz(const uint8_t *input, uint32_t len)
 {
-	uint32_t hash = 0, window = (uint32_t)key[0] << 24 | key[1] << 16 | key[2] << 8 | key[3], i, bit;
+	uint32_t hash = 0, window = (uint32_t)key[0] << 24 | key[1] << 16 | key[2] << 8 | key[3], i,
+		 bit;
 
 	for (i = 0; i < len; i++) {
 		for (bit = 0; bit < 8; bit++) {
@@ -48,7 +87,8 @@ open_rss(struct rig *r, uint64_t fields)
 	int i;
 
 	for (i = 0; i < QUEUES; i++) {
-		struct ibv_wq_init_attr attr = {.wq_type = IBV_WQT_RQ, .max_wr = 64, .max_sge = 1, .pd = r->pd};
+		struct ibv_wq_init_attr attr = {
+			.wq_type = IBV_WQT_RQ, .max_wr = 64, .max_sge = 1, .pd = r->pd};
 
 		s.cq[i] = attr.cq = ibv_create_cq(r->ctx, 64, NULL, NULL, 0);
 		s.wq[i] = ibv_create_wq(r->ctx, &attr);
@@ -62,11 +102,14 @@ open_rss(struct rig *r, uint64_t fields)
 	assert_non_null(s.tbl);
 	s.attr = (struct ibv_qp_init_attr_ex){
 		.qp_type = IBV_QPT_RAW_PACKET,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
 		.pd = r->pd,
 		.rwq_ind_tbl = s.tbl,
-		.rx_hash_conf = {.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ, .rx_hash_key_len = sizeof(key),
-			.rx_hash_key = key, .rx_hash_fields_mask = fields},
+		.rx_hash_conf = {.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+			.rx_hash_key_len = sizeof(key),
+			.rx_hash_key = key,
+			.rx_hash_fields_mask = fields},
 	};
 	return s;
 }
@@ -86,7 +129,9 @@ close_rss(struct rss *s)
 static void
 post_all(struct rss *s)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)s->r->buf + BUF_SIZE / 2, .length = 2000, .lkey = s->r->mr->lkey};
+	struct ibv_sge sge = {.addr = (uintptr_t)s->r->buf + BUF_SIZE / 2,
+		.length = 2000,
+		.lkey = s->r->mr->lkey};
 	struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
 	int i, k;
 
@@ -95,11 +140,13 @@ post_all(struct rss *s)
 			assert_int_equal(ibv_post_wq_recv(s->wq[i], &wr, &bad), 0);
 }
 
-/* Sends frames of many flows, and looks whether each has come by the queue that was foretold. @param off, len of the input in the frame */
+/* Sends frames of many flows, and looks whether each has come by the queue that was foretold.
+ * @param off, len of the input in the frame */
 static void
 check_traffic(struct rss *s, uint32_t off, uint32_t len)
 {
-	struct ibv_qp *qp = ibv_create_qp_ex(s->r->ctx, &s->attr), *tx = make_raw(s->r, s->r->cq, 0);
+	struct ibv_qp *qp = ibv_create_qp_ex(s->r->ctx, &s->attr),
+		      *tx = make_raw(s->r, s->r->cq, 0);
 	struct ibv_flow *flow;
 	uint32_t i, used = 0;
 
@@ -131,8 +178,9 @@ check_traffic(struct rss *s, uint32_t off, uint32_t len)
 static void
 frames_go_where_hash_and_table_foretell(void **state)
 {
-	struct rss s = open_rss(*state, IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_PORT_UDP |
-			IBV_RX_HASH_DST_PORT_UDP);
+	struct rss s =
+		open_rss(*state, IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 |
+					 IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP);
 
 	check_traffic(&s, 26, 12);
 	close_rss(&s);
@@ -141,7 +189,8 @@ frames_go_where_hash_and_table_foretell(void **state)
 static void
 addresses_alone_can_be_hashed(void **state)
 {
-	struct rss s = open_rss(*state, IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_PORT_TCP);
+	struct rss s = open_rss(
+		*state, IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_PORT_TCP);
 
 	check_traffic(&s, 26, 8);
 	close_rss(&s);
@@ -208,7 +257,8 @@ wrong_key_of_a_receive_ends_the_work_queue(void **state)
 {
 	struct rss s = open_rss(*state, 0);
 	struct ibv_qp *qp = ibv_create_qp_ex(s.r->ctx, &s.attr), *tx = make_raw(s.r, s.r->cq, 0);
-	struct ibv_sge sge = {.addr = (uintptr_t)s.r->buf, .length = 2000, .lkey = s.r->mr->lkey ^ 0x100};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)s.r->buf, .length = 2000, .lkey = s.r->mr->lkey ^ 0x100};
 	struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
 	struct ibv_flow *flow = steer(s.r, qp, NULL);
 	struct ibv_async_event event;

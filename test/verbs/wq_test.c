@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work queues and indirection tables: life and states (ibv_create_wq(3), ibv_modify_wq(3), ibv_create_rwq_ind_table(3)).
+ * Work queues and indirection tables: life and states (ibv_create_wq(3), ibv_modify_wq(3),
+ * ibv_create_rwq_ind_table(3)).
  */
 #include <stdlib.h>
 
@@ -9,7 +10,8 @@
 static struct ibv_wq_init_attr
 usual(struct rig *r)
 {
-	return (struct ibv_wq_init_attr){.wq_type = IBV_WQT_RQ, .max_wr = 10, .max_sge = 2, .pd = r->pd, .cq = r->cq};
+	return (struct ibv_wq_init_attr){
+		.wq_type = IBV_WQT_RQ, .max_wr = 10, .max_sge = 2, .pd = r->pd, .cq = r->cq};
 }
 
 static struct ibv_wq *
@@ -81,7 +83,8 @@ wrong_attributes_are_refused(void **state)
 	REFUSED(EINVAL, attr.max_wr = (uint32_t)dev.orig_attr.max_qp_wr + 1);
 	REFUSED(EINVAL, attr.max_sge = (uint32_t)dev.orig_attr.max_sge + 1);
 	REFUSED(EOPNOTSUPP, attr.comp_mask = IBV_WQ_INIT_ATTR_RESERVED);
-	REFUSED(EINVAL, attr.comp_mask = IBV_WQ_INIT_ATTR_FLAGS; attr.create_flags = IBV_WQ_FLAGS_RESERVED);
+	REFUSED(EINVAL, attr.comp_mask = IBV_WQ_INIT_ATTR_FLAGS;
+		attr.create_flags = IBV_WQ_FLAGS_RESERVED);
 	REFUSED(EOPNOTSUPP, attr.comp_mask = IBV_WQ_INIT_ATTR_FLAGS;
 		attr.create_flags = IBV_WQ_FLAGS_PCI_WRITE_END_PADDING);
 }
@@ -105,7 +108,8 @@ states_change_as_the_table_says(void **state)
 				assert_int_equal(go(wq, IBV_WQS_RDY), 0);
 			if (from == IBV_WQS_ERR)
 				assert_int_equal(go(wq, IBV_WQS_ERR), 0);
-			assert_int_equal(go(wq, (enum ibv_wq_state)to), allowed[from][to] ? 0 : EINVAL);
+			assert_int_equal(
+				go(wq, (enum ibv_wq_state)to), allowed[from][to] ? 0 : EINVAL);
 			assert_int_equal(wq->state, allowed[from][to] ? to : from);
 			assert_int_equal(ibv_destroy_wq(wq), 0);
 		}
@@ -117,7 +121,8 @@ wrong_modifications_change_nothing(void **state)
 {
 	struct rig *r = *state;
 	struct ibv_wq *wq = make_wq(r);
-	struct ibv_wq_attr attr = {.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE, .wq_state = IBV_WQS_RDY,
+	struct ibv_wq_attr attr = {.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE,
+		.wq_state = IBV_WQS_RDY,
 		.curr_wq_state = IBV_WQS_RDY};
 
 	expect_errno(ibv_modify_wq(wq, &attr), EINVAL);
@@ -191,8 +196,8 @@ partial_post_stops_at_the_bad_one(void **state)
 	struct rig *r = *state;
 	struct ibv_wq *wq = make_wq(r);
 	struct ibv_sge sge[8] = {0};
-	struct ibv_recv_wr wr[3] = {{.wr_id = 1, .next = &wr[1]}, {.wr_id = 2, .sg_list = sge, .num_sge = 8, .next = &wr[2]},
-		{.wr_id = 3}};
+	struct ibv_recv_wr wr[3] = {{.wr_id = 1, .next = &wr[1]},
+		{.wr_id = 2, .sg_list = sge, .num_sge = 8, .next = &wr[2]}, {.wr_id = 3}};
 	struct ibv_recv_wr *bad = NULL;
 
 	assert_int_equal(go(wq, IBV_WQS_RDY), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the lower port receives besides frames to its own address: everything, or all groups (see vrb_nic_filter()).
+ * What the lower port receives besides frames to its own address: everything, or all groups (see
+ * vrb_nic_filter()).
  */
 #include <errno.h>
 
@@ -25,11 +26,13 @@ vrb_nic_filter(struct vrb_nic *nic, bool promiscuous, bool allmulticast)
 
 	if (vrb_is_forked(nic))
 		return -ENODEV;
-	rc = set(rte_eth_allmulticast_get, rte_eth_allmulticast_enable, rte_eth_allmulticast_disable, port, allmulticast);
+	rc = set(rte_eth_allmulticast_get, rte_eth_allmulticast_enable,
+		rte_eth_allmulticast_disable, port, allmulticast);
 	/* Some ports have the one switch only. */
 	if (rc == -ENOTSUP && allmulticast)
 		promiscuous = true;
 	else if (rc < 0 && rc != -ENOTSUP)
 		return rc;
-	return set(rte_eth_promiscuous_get, rte_eth_promiscuous_enable, rte_eth_promiscuous_disable, port, promiscuous);
+	return set(rte_eth_promiscuous_get, rte_eth_promiscuous_enable, rte_eth_promiscuous_disable,
+		port, promiscuous);
 }
