@@ -12,9 +12,10 @@
 #include "guard.h"
 
 /*
- * Where to go on after a fault; NULL outside a guarded copy. Not initial-exec: the library would then need room in the
- * static TLS of a program that loads it late by dlopen(3), and there is hardly any. So the first access of a thread may allocate, which a
- * handler must not; but the threads whose faults we catch have made theirs before, in the guarded copy.
+ * Where to go on after a fault; NULL outside a guarded copy. Not initial-exec: the library would
+ * then need room in the static TLS of a program that loads it late by dlopen(3), and there is
+ * hardly any. So the first access of a thread may allocate, which a handler must not; but the
+ * threads whose faults we catch have made theirs before, in the guarded copy.
  */
 static __thread void **volatile guard_resume;
 
@@ -32,7 +33,8 @@ chain(const struct sigaction *old, int sig, siginfo_t *info, void *uc)
 		old->sa_handler(sig);
 		return;
 	}
-	/* The default action: with it restored, returning repeats the fault and the kernel ends the process. */
+	/* The default action: with it restored, returning repeats the fault and the kernel ends the
+	 * process. */
 	signal(sig, SIG_DFL);
 	/* Sent by kill(2) or raise(3), nothing would repeat it. */
 	if (info->si_code <= 0)
@@ -48,7 +50,8 @@ on_fault(int sig, siginfo_t *info, void *uc)
 		sigset_t set;
 
 		guard_resume = NULL;
-		/* We do not return from the handler, so the signal has to be let in again by hand. */
+		/* We do not return from the handler, so the signal has to be let in again by hand.
+		 */
 		sigemptyset(&set);
 		sigaddset(&set, sig);
 		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
@@ -60,7 +63,7 @@ on_fault(int sig, siginfo_t *info, void *uc)
 static int
 install_one(int sig, struct sigaction *old)
 {
-	struct sigaction sa = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction sa = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	struct sigaction cur;
 
 	if (sigaction(sig, NULL, &cur) < 0)
@@ -86,8 +89,9 @@ vrb_guard_install(void)
 }
 
 /*
- * __builtin_setjmp stores three words and has no call, which is what makes a guard for every packet affordable.
- * Its function may not be inlined into a caller that the compiler could reorder around it.
+ * __builtin_setjmp stores three words and has no call, which is what makes a guard for every packet
+ * affordable. Its function may not be inlined into a caller that the compiler could reorder around
+ * it.
  */
 #define GUARDED(statement) \
 	do { \
@@ -111,8 +115,9 @@ vrb_guard_copy(void *dst, const void *src, size_t n)
 }
 
 /*
- * The compiler believes that control can come back to __builtin_setjmp() only out of a call. An atomic operation is
- * none: without one it removes the way back. So the operation stands in a function of its own about which nothing is concluded.
+ * The compiler believes that control can come back to __builtin_setjmp() only out of a call. An
+ * atomic operation is none: without one it removes the way back. So the operation stands in a
+ * function of its own about which nothing is concluded.
  */
 #if __has_attribute(noipa)
 #define OPAQUE __attribute__((noipa))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The completer: what comes back to the requester (acknowledgements, READ responses, NAKs, silence), and the
- * completions that follow (IBTA 9.7.5, 9.7.6).
+ * The completer: what comes back to the requester (acknowledgements, READ responses, NAKs,
+ * silence), and the completions that follow (IBTA 9.7.5, 9.7.6).
  *
- * All of it rests on one number, req.una, the oldest PSN without answer. It moves past a READ or atomic only with
- * the response itself; an acknowledgement from beyond tells that the response was lost.
+ * All of it rests on one number, req.una, the oldest PSN without answer. It moves past a READ or
+ * atomic only with the response itself; an acknowledgement from beyond tells that the response was
+ * lost.
  */
 #include <string.h>
 
@@ -16,8 +17,9 @@ uint64_t
 vrb_rnr_ns(uint8_t timer)
 {
 	/* IBTA table 46, in units of 10 us; 0 stands for the longest. */
-	static const uint32_t units[32] = { 65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384,
-		512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152 };
+	static const uint32_t units[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128,
+		192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384,
+		24576, 32768, 49152};
 
 	return units[timer & 31] * 10000ull;
 }
@@ -100,7 +102,8 @@ check_drained(struct vrb_qp *qp)
 		atomic_load_explicit(&sq->tail, memory_order_relaxed) != sq->next)
 		return;
 	/* A message whose first packets are out is finished first (IBTA 10.3.1.5). */
-	if (sq->next != atomic_load_explicit(&sq->head, memory_order_acquire) && vrb_sq_at(sq, sq->next)->started)
+	if (sq->next != atomic_load_explicit(&sq->head, memory_order_acquire) &&
+		vrb_sq_at(sq, sq->next)->started)
 		return;
 	qp->drained = true;
 	if (qp->attr.en_sqd_async_notify)
@@ -124,7 +127,8 @@ vrb_comp_advance(struct vrb_qp *qp)
 		else if (vrb_psn_diff(qp->req.una, wqe->last_psn) <= 0)
 			break;
 		vrb_comp_retire(qp, idx, status);
-		/* One that was executed here, and that the requester on its way back has not passed yet. */
+		/* One that was executed here, and that the requester on its way back has not passed
+		 * yet. */
 		if (idx == sq->next)
 			sq->next++;
 		idx++;
@@ -174,8 +178,8 @@ awaited(const struct vrb_requester *req)
 }
 
 /**
- * The oldest PSN before @p psn that only a response can answer, or @p psn. Besides what is in flight that is what was
- * in flight until a retransmission put it back into the queue.
+ * The oldest PSN before @p psn that only a response can answer, or @p psn. Besides what is in
+ * flight that is what was in flight until a retransmission put it back into the queue.
  */
 static uint32_t
 first_missing(const struct vrb_qp *qp, uint32_t psn)
@@ -217,7 +221,8 @@ fill_gap(struct vrb_qp *qp, uint32_t psn)
 }
 
 /**
- * Everything before @p psn is acknowledged, as far as no READ or atomic without response stands in between.
+ * Everything before @p psn is acknowledged, as far as no READ or atomic without response stands in
+ * between.
  * @return whether it was all
  */
 static bool
@@ -244,9 +249,11 @@ rnr_nak(struct vrb_qp *qp, uint32_t psn, uint8_t timer, uint64_t now)
 	/* 7 is for ever (IBTA 9.7.5.2.8). */
 	if (qp->attr.rnr_retry != 7) {
 		if (req->rnr_left == 0) {
-			vrb_explain(qp->engine, "QP %#x: the peer (QP %#x) had no receive posted, %u times in a row; post "
-				"receives earlier, or raise rnr_retry (7: for ever)", qp->qpn, qp->attr.dest_qpn,
-				qp->attr.rnr_retry + 1);
+			vrb_explain(qp->engine,
+				"QP %#x: the peer (QP %#x) had no receive posted, %u times in a "
+				"row; post "
+				"receives earlier, or raise rnr_retry (7: for ever)",
+				qp->qpn, qp->attr.dest_qpn, qp->attr.rnr_retry + 1);
 			vrb_req_fail(qp, psn, VRB_WC_RNR_RETRY_EXC_ERR);
 			return;
 		}
@@ -269,8 +276,11 @@ seq_nak(struct vrb_qp *qp, uint32_t psn, uint64_t now)
 	if (req->psn == psn)
 		return; /* about to be sent again already */
 	if (req->retry_left == 0) {
-		vrb_explain(qp->engine, "QP %#x: the peer reports a missing packet (PSN %u) again and again; retry_cnt is "
-			"used up", qp->qpn, psn);
+		vrb_explain(qp->engine,
+			"QP %#x: the peer reports a missing packet (PSN %u) again and again; "
+			"retry_cnt is "
+			"used up",
+			qp->qpn, psn);
 		vrb_req_fail(qp, psn, VRB_WC_RETRY_EXC_ERR);
 		return;
 	}
@@ -286,27 +296,31 @@ error_nak(struct vrb_qp *qp, uint32_t psn, uint8_t syndrome, uint64_t now)
 		enum vrb_wc_status status;
 		const char *why;
 	} naks[] = {
-		[VRB_NAK_INV_REQ & VRB_AETH_VALUE] = { VRB_WC_REM_INV_REQ_ERR,
-			"invalid request: the message is longer than the receive, the operation is not enabled on the peer's "
-			"queue pair, or an atomic's address is not a multiple of 8" },
-		[VRB_NAK_REM_ACCESS & VRB_AETH_VALUE] = { VRB_WC_REM_ACCESS_ERR,
-			"remote access error: R_Key unknown or of another protection domain, range not within it, or right "
-			"not given" },
-		[VRB_NAK_REM_OP & VRB_AETH_VALUE] = { VRB_WC_REM_OP_ERR,
-			"remote operational error: the peer could not complete the request on its side" },
+		[VRB_NAK_INV_REQ & VRB_AETH_VALUE] = {VRB_WC_REM_INV_REQ_ERR,
+			"invalid request: the message is longer than the receive, the operation is "
+			"not enabled on the peer's "
+			"queue pair, or an atomic's address is not a multiple of 8"},
+		[VRB_NAK_REM_ACCESS & VRB_AETH_VALUE] = {VRB_WC_REM_ACCESS_ERR,
+			"remote access error: R_Key unknown or of another protection domain, range "
+			"not within it, or right "
+			"not given"},
+		[VRB_NAK_REM_OP & VRB_AETH_VALUE] = {VRB_WC_REM_OP_ERR,
+			"remote operational error: the peer could not complete the request on its "
+			"side"},
 	};
 	uint32_t code = syndrome & VRB_AETH_VALUE;
 	enum vrb_wc_status status = VRB_WC_REM_OP_ERR;
 
 	qp->engine->stats.rx_nak_error++;
-	/* The peer has ended the connection: what is still without answer before the PSN will never get one. */
+	/* The peer has ended the connection: what is still without answer before the PSN will never
+	 * get one. */
 	(void)acknowledge(qp, psn, now);
 	if (vrb_qp_get_state(qp) == VRB_QPS_ERR)
 		return;
 	if (code < RTE_DIM(naks)) {
 		status = naks[code].status;
-		vrb_explain(qp->engine, "QP %#x: the peer (QP %#x) refused a request: %s", qp->qpn, qp->attr.dest_qpn,
-			naks[code].why);
+		vrb_explain(qp->engine, "QP %#x: the peer (QP %#x) refused a request: %s", qp->qpn,
+			qp->attr.dest_qpn, naks[code].why);
 	}
 	vrb_req_fail(qp, psn, status);
 }
@@ -342,8 +356,8 @@ ack_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 static void
 bad_response(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
-	vrb_explain(qp->engine, "QP %#x: unexpected %s with PSN %u and %u bytes", qp->qpn, pkt->info->name, pkt->psn,
-		pkt->payload_len);
+	vrb_explain(qp->engine, "QP %#x: unexpected %s with PSN %u and %u bytes", qp->qpn,
+		pkt->info->name, pkt->psn, pkt->payload_len);
 	vrb_req_fail(qp, pkt->psn, VRB_WC_BAD_RESP_ERR);
 }
 
@@ -367,8 +381,9 @@ rd_response(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 	if (!acknowledge(qp, ahead > 0 ? vrb_psn_add(awaited(req), 1) : pkt->psn, now))
 		return;
 	wqe = vrb_sq_at(&qp->sq, atomic_load_explicit(&qp->sq.tail, memory_order_relaxed));
-	if (atomic ? (wqe->opcode != VRB_WR_ATOMIC_CMP_AND_SWP && wqe->opcode != VRB_WR_ATOMIC_FETCH_AND_ADD) :
-		     wqe->opcode != VRB_WR_RDMA_READ) {
+	if (atomic ? (wqe->opcode != VRB_WR_ATOMIC_CMP_AND_SWP &&
+			     wqe->opcode != VRB_WR_ATOMIC_FETCH_AND_ADD)
+		   : wqe->opcode != VRB_WR_RDMA_READ) {
 		bad_response(qp, pkt);
 		return;
 	}
@@ -384,9 +399,10 @@ rd_response(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 		bad_response(qp, pkt);
 		return;
 	}
-	if (len > 0 && unlikely(!vrb_scatter(qp->engine, qp->pd, (const struct vrb_sge *)wqe->data, wqe->num_sge, pos, pkt,
-		atomic ? &orig : NULL, len, &why))) {
-		vrb_explain(qp->engine, "QP %#x: READ or atomic %#llx: its result cannot be stored: %s", qp->qpn,
+	if (len > 0 && unlikely(!vrb_scatter(qp->engine, qp->pd, (const struct vrb_sge *)wqe->data,
+			       wqe->num_sge, pos, pkt, atomic ? &orig : NULL, len, &why))) {
+		vrb_explain(qp->engine,
+			"QP %#x: READ or atomic %#llx: its result cannot be stored: %s", qp->qpn,
 			(unsigned long long)wqe->wr_id, why);
 		vrb_req_fail(qp, pkt->psn, VRB_WC_LOC_PROT_ERR);
 		return;
@@ -406,7 +422,8 @@ vrb_comp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 	if (state != VRB_QPS_RTS && state != VRB_QPS_SQD)
 		return;
 	/* Before una: answered already. From max_psn on: never sent (a "ghost", IBTA 9.7.5.1.2). */
-	if (vrb_psn_diff(pkt->psn, qp->req.una) < 0 || vrb_psn_diff(pkt->psn, qp->req.max_psn) >= 0) {
+	if (vrb_psn_diff(pkt->psn, qp->req.una) < 0 ||
+		vrb_psn_diff(pkt->psn, qp->req.max_psn) >= 0) {
 		qp->engine->stats.rx_duplicate++;
 		return;
 	}
@@ -429,9 +446,11 @@ vrb_comp_timer(struct vrb_qp *qp, uint64_t now)
 		return;
 	qp->engine->stats.timeouts++;
 	if (req->retry_left == 0) {
-		vrb_explain(qp->engine, "QP %#x: no answer from the peer (QP %#x) after %u retries; it has gone, its queue "
-			"pair is not ready to receive, or packets are lost", qp->qpn, qp->attr.dest_qpn,
-			qp->attr.retry_cnt);
+		vrb_explain(qp->engine,
+			"QP %#x: no answer from the peer (QP %#x) after %u retries; it has gone, "
+			"its queue "
+			"pair is not ready to receive, or packets are lost",
+			qp->qpn, qp->attr.dest_qpn, qp->attr.retry_cnt);
 		vrb_req_fail(qp, req->una, VRB_WC_RETRY_EXC_ERR);
 		return;
 	}

@@ -13,7 +13,8 @@ static struct vrb_cqe *
 ring_alloc(uint32_t size, uint32_t *entries)
 {
 	*entries = rte_align32pow2(size);
-	/* Big CQs are common (perftest asks for thousands) and mostly unused: rte_malloc would take hold of all of it. */
+	/* Big CQs are common (perftest asks for thousands) and mostly unused: rte_malloc would take
+	 * hold of all of it. */
 	return aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(struct vrb_cqe) * (size_t)*entries);
 }
 
@@ -70,7 +71,8 @@ vrb_cq_resize(struct vrb_engine *e, struct vrb_cq *cq, uint32_t size)
 	ring = ring_alloc(size, &entries);
 	if (ring == NULL)
 		return -ENOMEM;
-	/* With the baton and the lock both sides stand still, so entries keep their order and none is lost. */
+	/* With the baton and the lock both sides stand still, so entries keep their order and none
+	 * is lost. */
 	rte_spinlock_lock(&cq->lock);
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
@@ -94,7 +96,8 @@ vrb_cq_arm(struct vrb_cq *cq, bool solicited_only)
 {
 	uint32_t want = solicited_only ? VRB_CQ_ARMED_SOLICITED : VRB_CQ_ARMED_ANY;
 
-	/* IBTA 11.4.2.2: a request for the next completion is not weakened by one for a solicited one. */
+	/* IBTA 11.4.2.2: a request for the next completion is not weakened by one for a solicited
+	 * one. */
 	if (cq->armed < want)
 		cq->armed = want;
 }
@@ -114,12 +117,16 @@ vrb_cq_reserve(struct vrb_cq *cq)
 		/* Pairs with vrb_cq_pop(): the program has read what stands in the slot. */
 		cq->seen_tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
 		if (head - cq->seen_tail >= cq->size) {
-			/* IBTA 10.2.6.3: never silently. The QPs follow when the current packet is done with. */
+			/* IBTA 10.2.6.3: never silently. The QPs follow when the current packet is
+			 * done with. */
 			cq->overrun = 1;
 			cq->engine->cq_overrun = true;
 			cq->engine->stats.cq_overruns++;
-			vrb_explain(cq->engine, "completion queue overflow: its %u entries are all waiting to be polled; "
-				"make it as large as all work requests that can be outstanding on its queue pairs",
+			vrb_explain(cq->engine,
+				"completion queue overflow: its %u entries are all waiting to be "
+				"polled; "
+				"make it as large as all work requests that can be outstanding on "
+				"its queue pairs",
 				cq->size);
 			vrb_engine_async(cq->engine, VRB_EVENT_CQ_ERR, cq->user);
 			return &scratch;

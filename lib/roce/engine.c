@@ -10,7 +10,8 @@
 
 #include "engine.h"
 
-/* Headers around a RoCE payload, in an IP packet: what active MTU the kernel derives from the port's (ib_mtu_int_to_enum). */
+/* Headers around a RoCE payload, in an IP packet: what active MTU the kernel derives from the
+ * port's (ib_mtu_int_to_enum). */
 #define VRB_MTU_OVERHEAD 80
 
 static const struct vrb_engine_ops no_ops;
@@ -31,8 +32,8 @@ vrb_engine_create(const struct vrb_engine_conf *conf, struct vrb_engine **out)
 	if (e->conf.ops == NULL)
 		e->conf.ops = &no_ops;
 	/*
-	 * A checksum over memory that the program may change before the port has copied it would be a wrong checksum
-	 * on a good packet: with ICRC the packet has a copy of its own.
+	 * A checksum over memory that the program may change before the port has copied it would be
+	 * a wrong checksum on a good packet: with ICRC the packet has a copy of its own.
 	 */
 	e->zero_copy = conf->zero_copy && !conf->icrc;
 	for (mtu = 4096; mtu + VRB_MTU_OVERHEAD > conf->port_mtu; mtu /= 2)
@@ -190,16 +191,17 @@ vrb_engine_ring(struct vrb_qp *qp)
 	struct vrb_qp *top;
 
 	/*
-	 * Once on the list it needs no second ring: who takes it off clears the flag first and looks at the queues after,
-	 * so work that was published before a ring that was skipped here is seen.
+	 * Once on the list it needs no second ring: who takes it off clears the flag first and
+	 * looks at the queues after, so work that was published before a ring that was skipped here
+	 * is seen.
 	 */
 	if (atomic_exchange_explicit(&qp->rung, true, memory_order_seq_cst))
 		return;
 	top = atomic_load_explicit(&e->rung, memory_order_relaxed);
 	do {
 		qp->rung_next = top;
-	} while (!atomic_compare_exchange_weak_explicit(&e->rung, &top, qp, memory_order_seq_cst,
-		memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&e->rung, &top, qp, memory_order_seq_cst, memory_order_relaxed));
 }
 
 bool
@@ -253,7 +255,8 @@ loop_full(const struct vrb_engine *e)
 	return e->loop_head - e->loop_tail == VRB_LOOP_SIZE;
 }
 
-/** Hands a packet to the caller, or keeps it if it is for ourselves. @return how many the caller gets */
+/** Hands a packet to the caller, or keeps it if it is for ourselves. @return how many the caller
+ * gets */
 static inline unsigned int
 emit(struct vrb_engine *e, struct rte_mbuf *m, struct rte_mbuf **pkt)
 {
@@ -318,7 +321,8 @@ vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 		made += turn(e, qp, pkts + made, n - made, &more);
 		if (more)
 			vrb_engine_schedule(qp);
-		/* Packets have to be sent, or those to ourselves received, before more can be made. */
+		/* Packets have to be sent, or those to ourselves received, before more can be made.
+		 */
 		if (e->starved || loop_full(e))
 			break;
 	}
@@ -330,7 +334,8 @@ vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 uint64_t
 vrb_engine_deadline(struct vrb_engine *e)
 {
-	if (!TAILQ_EMPTY(&e->active) || (e->loop_head != e->loop_tail && e->num_held < VRB_HELD) || vrb_engine_doorbell(e))
+	if (!TAILQ_EMPTY(&e->active) || (e->loop_head != e->loop_tail && e->num_held < VRB_HELD) ||
+		vrb_engine_doorbell(e))
 		return 0;
 	if (unlikely(e->num_held > 0))
 		return RTE_MIN(vrb_timer_next(e), e->now + VRB_HOLD_LOOK_NS);
@@ -345,7 +350,8 @@ vrb_engine_holds(const struct vrb_engine *e)
 
 /* ---- receiving ---- */
 
-/** A frame that is not RoCE. @param from_us it was sent by ourselves. @return whether a flow rule has taken it */
+/** A frame that is not RoCE. @param from_us it was sent by ourselves. @return whether a flow rule
+ * has taken it */
 static bool
 receive_other(struct vrb_engine *e, struct rte_mbuf *m, bool from_us)
 {

@@ -2,8 +2,9 @@
 /*
  * Inside the engine: its state, that of a queue pair, and what its parts offer each other.
  *
- * Who writes what: the three parts of a queue pair (req, comp, resp) have a struct each. The completer moves
- * the requester back (vrb_req_seek()) and on (una); nobody else writes another's part. All of it is under the baton.
+ * Who writes what: the three parts of a queue pair (req, comp, resp) have a struct each. The
+ * completer moves the requester back (vrb_req_seek()) and on (una); nobody else writes another's
+ * part. All of it is under the baton.
  */
 #ifndef VRB_ENGINE_H
 #define VRB_ENGINE_H
@@ -21,16 +22,16 @@
 #include "vrb_roce.h"
 #include "wq.h"
 
-#define VRB_LOOP_SIZE 1024  /* packets of the engine to itself that may wait; a power of two */
+#define VRB_LOOP_SIZE 1024 /* packets of the engine to itself that may wait; a power of two */
 #define VRB_L2_LEN ((uint32_t)sizeof(struct rte_ether_hdr))
 #define VRB_HDR_TEMPLATE (VRB_L2_LEN + sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr))
 
 /** How to reach an address: what every packet to it starts with. */
 struct vrb_path {
-	uint32_t hdr_len;        /* Ethernet, IP, UDP */
-	uint32_t ip_sum;         /* IPv4: sum of the header without length */
+	uint32_t hdr_len; /* Ethernet, IP, UDP */
+	uint32_t ip_sum; /* IPv4: sum of the header without length */
 	bool v6;
-	bool loopback;           /* it is this engine's own port */
+	bool loopback; /* it is this engine's own port */
 	bool multicast;
 	uint8_t hdr[VRB_HDR_TEMPLATE] __rte_aligned(4); /* read as the headers that it holds */
 };
@@ -40,22 +41,22 @@ struct vrb_ah {
 	struct vrb_pd *pd;
 	struct vrb_av av;
 	struct vrb_path path;
-	struct vrb_ah *next;     /* in vrb_engine.dead_ahs */
+	struct vrb_ah *next; /* in vrb_engine.dead_ahs */
 };
 
 /** A received packet, taken apart. Points into the first segment of the mbuf. */
 struct vrb_pkt {
 	struct rte_mbuf *m;
 	const struct vrb_opcode_info *info;
-	const uint8_t *ext;      /* extended headers */
+	const uint8_t *ext; /* extended headers */
 	const void *l3;
 	uint32_t psn;
 	uint32_t payload_off;
-	uint32_t payload_len;    /* without pad */
-	uint32_t qkey, src_qpn;  /* UD */
-	uint32_t srqn;           /* XRC */
+	uint32_t payload_len; /* without pad */
+	uint32_t qkey, src_qpn; /* UD */
+	uint32_t srqn; /* XRC */
 	struct vrb_group *group; /* multicast: to whom it goes; NULL: to one queue pair */
-	uint8_t opcode;          /* the operation, in RC's names */
+	uint8_t opcode; /* the operation, in RC's names */
 	bool v6;
 	bool ackreq;
 	bool solicited;
@@ -64,15 +65,15 @@ struct vrb_pkt {
 /** A READ or atomic request that the responder has accepted and not yet answered whole. */
 struct vrb_resp_op {
 	uint32_t first_psn, last_psn;
-	uint32_t psn;            /* next response packet */
+	uint32_t psn; /* next response packet */
 	uint32_t rkey;
 	uint32_t length;
 	uint32_t msn;
 	uint64_t va;
-	uint64_t orig;           /* atomic: the value before */
-	struct vrb_pd *pd;       /* READ: of XRC, the one of the SRQ that it named */
+	uint64_t orig; /* atomic: the value before */
+	struct vrb_pd *pd; /* READ: of XRC, the one of the SRQ that it named */
 	bool atomic;
-	bool again;              /* READ: of a duplicate request */
+	bool again; /* READ: of a duplicate request */
 };
 
 /** An atomic's result, kept for duplicates (IBTA 9.7.5.1.5). */
@@ -83,13 +84,13 @@ struct vrb_atomic_saved {
 };
 
 struct vrb_requester {
-	uint32_t psn;            /* of the next packet */
-	uint32_t max_psn;        /* one behind the highest that was sent */
-	uint32_t una;            /* oldest that is not acknowledged */
-	uint32_t since_ack;      /* packets sent since one asked for an acknowledgement */
-	uint32_t ssn;            /* requests sent, for end-to-end credits */
-	uint32_t lsn;            /* up to which the responder gives credit */
-	bool credits;            /* it gives them at all */
+	uint32_t psn; /* of the next packet */
+	uint32_t max_psn; /* one behind the highest that was sent */
+	uint32_t una; /* oldest that is not acknowledged */
+	uint32_t since_ack; /* packets sent since one asked for an acknowledgement */
+	uint32_t ssn; /* requests sent, for end-to-end credits */
+	uint32_t lsn; /* up to which the responder gives credit */
+	bool credits; /* it gives them at all */
 	bool rnr_wait;
 	uint8_t retry_left, rnr_left;
 	/* where in the current WQE's SGEs the next payload byte is */
@@ -102,25 +103,26 @@ struct vrb_requester {
 };
 
 struct vrb_completer {
-	uint32_t gap_psn;        /* where a missing response has been asked for again */
+	uint32_t gap_psn; /* where a missing response has been asked for again */
 	bool gap;
 };
 
 struct vrb_responder {
-	uint32_t epsn;           /* expected PSN */
+	uint32_t epsn; /* expected PSN */
 	uint32_t msn;
-	bool nak_sent;           /* a sequence or RNR NAK is out for epsn: silence until it comes */
+	bool nak_sent; /* a sequence or RNR NAK is out for epsn: silence until it comes */
 	bool ack_pending;
 	uint8_t ack_syndrome;
 	uint32_t ack_psn;
 	/* the message that is arriving */
-	uint8_t in_msg;          /* VRB_OP_SEND, VRB_OP_WRITE or 0 */
-	bool nak_final;          /* the pending answer is the last: the QP is in error */
-	uint32_t msg_off;        /* bytes that have arrived */
+	uint8_t in_msg; /* VRB_OP_SEND, VRB_OP_WRITE or 0 */
+	bool nak_final; /* the pending answer is the last: the QP is in error */
+	uint32_t msg_off; /* bytes that have arrived */
 	uint32_t sge_idx, sge_off;
-	uint64_t va;             /* WRITE: where the next byte goes */
+	uint64_t va; /* WRITE: where the next byte goes */
 	uint32_t rkey, left;
-	struct vrb_recv_wqe *wqe; /* the receive of the message, or NULL: in the RQ, or a copy of the SRQ's */
+	struct vrb_recv_wqe
+		*wqe; /* the receive of the message, or NULL: in the RQ, or a copy of the SRQ's */
 	struct vrb_recv_wqe *srq_copy;
 	/* answers that wait to be sent, oldest first */
 	struct vrb_resp_op *ops;
@@ -132,27 +134,27 @@ struct vrb_responder {
 struct vrb_qp {
 	struct vrb_sq sq;
 	struct vrb_rq own_rq;
-	struct vrb_rq *rq;       /* own_rq, or the SRQ's */
+	struct vrb_rq *rq; /* own_rq, or the SRQ's */
 	struct vrb_srq *srq;
 	struct vrb_engine *engine;
 	struct vrb_pd *pd;
 	struct vrb_cq *send_cq, *recv_cq;
 	struct vrb_xrcd *xrcd;
 	void *user;
-	uint32_t operations;     /* that it can be asked for: bits of enum vrb_wr_opcode */
+	uint32_t operations; /* that it can be asked for: bits of enum vrb_wr_opcode */
 	uint32_t qpn;
-	_Atomic uint32_t state;  /* enum vrb_qp_state */
-	uint32_t mtu;            /* bytes of the path MTU */
+	_Atomic uint32_t state; /* enum vrb_qp_state */
+	uint32_t mtu; /* bytes of the path MTU */
 	struct vrb_qp_attr attr;
 	struct vrb_qp_init init;
-	uint8_t transport;       /* VRB_TRANSPORT_*, of its opcodes */
-	bool acked;              /* a reliable transport: RC or XRC */
-	uint32_t windows;        /* windows of type 2 that were bound on it */
-	uint32_t groups;         /* of multicast that it is attached to */
-	struct vrb_rss rss;      /* raw, with a table */
-	uint32_t flows;          /* raw: rules that send frames to it */
+	uint8_t transport; /* VRB_TRANSPORT_*, of its opcodes */
+	bool acked; /* a reliable transport: RC or XRC */
+	uint32_t windows; /* windows of type 2 that were bound on it */
+	uint32_t groups; /* of multicast that it is attached to */
+	struct vrb_rss rss; /* raw, with a table */
+	uint32_t flows; /* raw: rules that send frames to it */
 	struct vrb_raw_queue raw;
-	bool comm_est;           /* that event was raised */
+	bool comm_est; /* that event was raised */
 	bool drained;
 
 	/* scheduling */
@@ -160,11 +162,11 @@ struct vrb_qp {
 	bool is_active;
 	_Atomic bool rung;
 	struct vrb_qp *rung_next;
-	uint64_t timer;          /* when something is due, 0: nothing */
-	uint64_t timer_key;      /* key in the heap: at most timer */
-	uint32_t timer_pos;      /* place in the heap, from 1; 0: not in it */
+	uint64_t timer; /* when something is due, 0: nothing */
+	uint64_t timer_key; /* key in the heap: at most timer */
+	uint32_t timer_pos; /* place in the heap, from 1; 0: not in it */
 
-	struct vrb_path path;    /* to the peer; of UD unused */
+	struct vrb_path path; /* to the peer; of UD unused */
 
 	struct vrb_requester req;
 	struct vrb_completer comp;
@@ -174,7 +176,7 @@ struct vrb_qp {
 /** A raw frame that waits for a receive. */
 struct vrb_held {
 	struct rte_mbuf *m;
-	struct vrb_qp *qp;       /* for this one, or for */
+	struct vrb_qp *qp; /* for this one, or for */
 	struct vrb_wq *wq;
 	uint32_t tag;
 };
@@ -184,27 +186,27 @@ struct vrb_engine {
 	struct vrb_stats stats;
 	uint64_t now;
 	bool zero_copy;
-	bool out_loop;           /* the packet that is being made is for ourselves */
-	bool out_multicast;      /* it is for a group */
-	bool starved;            /* the mempool ran dry in this call */
-	bool cq_overrun;         /* a CQ overflowed: its QPs are to fail */
+	bool out_loop; /* the packet that is being made is for ourselves */
+	bool out_multicast; /* it is for a group */
+	bool starved; /* the mempool ran dry in this call */
+	bool cq_overrun; /* a CQ overflowed: its QPs are to fail */
 	uint32_t max_mtu;
 	TAILQ_HEAD(, vrb_qp) active;
 	_Atomic(struct vrb_qp *) rung;
 	/* heap of QPs by timer_key; heap[1] is the earliest */
 	struct vrb_qp **heap;
 	uint32_t heap_len, heap_cap;
-	struct vrb_qp **qps;     /* by QPN & (VRB_MAX_QP - 1) */
+	struct vrb_qp **qps; /* by QPN & (VRB_MAX_QP - 1) */
 	uint32_t num_qps, next_qpn;
-	struct vrb_mr **mrs;     /* by key >> 8 */
+	struct vrb_mr **mrs; /* by key >> 8 */
 	struct vrb_mr *spare_mrs; /* freed, to be used again; linked by their mr */
-	struct vrb_srq **srqs;   /* by number */
+	struct vrb_srq **srqs; /* by number */
 	LIST_HEAD(, vrb_cq) cqs;
 	LIST_HEAD(, vrb_pd) pds;
 	uint32_t next_srq;
 	struct vrb_flow_table *flows; /* NULL: there are no rules */
-	bool sniffed;            /* sniffers are among them */
-	uint32_t epoch;          /* counts the frames that go by rules */
+	bool sniffed; /* sniffers are among them */
+	uint32_t epoch; /* counts the frames that go by rules */
 	struct vrb_held held[VRB_HELD]; /* oldest first */
 	uint32_t num_held;
 	uint64_t held_until;
@@ -215,7 +217,8 @@ struct vrb_engine {
 	uint32_t num_ahs;
 	struct vrb_group *groups[64]; /* of multicast, by a hash of the GID */
 	uint32_t num_groups;
-	struct vrb_ah *dead_ahs; /* destroyed, but named by datagrams that were not sent when it was */
+	struct vrb_ah
+		*dead_ahs; /* destroyed, but named by datagrams that were not sent when it was */
 	uint32_t mr_cap, num_mrs, mr_free, num_pds, num_cqs, num_srqs;
 	uint32_t rnd;
 	struct rte_mbuf *loop[VRB_LOOP_SIZE];
@@ -241,15 +244,17 @@ uint64_t vrb_timer_next(struct vrb_engine *e);
 /* packet.c */
 enum vrb_parse {
 	VRB_PARSE_OK,
-	VRB_PARSE_OTHER,   /* not for this engine */
+	VRB_PARSE_OTHER, /* not for this engine */
 	VRB_PARSE_DROP,
 };
-enum vrb_parse vrb_pkt_parse(struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, struct vrb_qp **qp);
+enum vrb_parse vrb_pkt_parse(
+	struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, struct vrb_qp **qp);
 /**
  * Prepares the path to an address.
  * @param sport source port of UDP
  */
-void vrb_path_init(const struct vrb_engine *e, const struct vrb_av *av, uint16_t sport, struct vrb_path *path);
+void vrb_path_init(
+	const struct vrb_engine *e, const struct vrb_av *av, uint16_t sport, struct vrb_path *path);
 /** The source port for the QP's packets (CONVENTIONS, "UDP source port"). */
 uint16_t vrb_udp_sport(const struct vrb_qp *qp);
 /**
@@ -257,32 +262,37 @@ uint16_t vrb_udp_sport(const struct vrb_qp *qp);
  * @param opcode the operation; the QP's transport is added
  * @param ext out: where the extended headers go
  */
-struct rte_mbuf *vrb_pkt_begin(struct vrb_qp *qp, const struct vrb_path *path, uint8_t opcode, uint32_t dest_qpn,
-	uint32_t psn, uint32_t flags, void **ext);
+struct rte_mbuf *vrb_pkt_begin(struct vrb_qp *qp, const struct vrb_path *path, uint8_t opcode,
+	uint32_t dest_qpn, uint32_t psn, uint32_t flags, void **ext);
 /** Appends payload out of memory that was checked. @return 0, -EFAULT (memory is gone), -ENOMEM */
 int vrb_pkt_payload(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len);
 /** The same, but never chained: the memory can change as soon as this returns. */
 int vrb_pkt_copy(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len);
 /** Pads, fills in the lengths and the ICRC. @return 0, or -ENOMEM */
-int vrb_pkt_end(struct vrb_engine *e, const struct vrb_path *path, struct rte_mbuf *m, uint32_t payload_len);
+int vrb_pkt_end(struct vrb_engine *e, const struct vrb_path *path, struct rte_mbuf *m,
+	uint32_t payload_len);
 /** Copies @p len bytes of the packet's payload, from @p off on. @return 0 or -EFAULT */
 int vrb_pkt_read(const struct vrb_pkt *pkt, uint32_t off, void *dst, uint32_t len);
 
 /* mem.c */
 struct vrb_mr *vrb_mr_find(struct vrb_engine *e, uint32_t key);
 /** Local access by L_Key. @return the address or NULL; *why tells the reason in words */
-void *vrb_mr_local(struct vrb_engine *e, struct vrb_pd *pd, uint32_t lkey, uint64_t addr, uint32_t len, uint32_t access,
-	const char **why);
+void *vrb_mr_local(struct vrb_engine *e, struct vrb_pd *pd, uint32_t lkey, uint64_t addr,
+	uint32_t len, uint32_t access, const char **why);
 /**
- * Scatters @p len bytes to [pos, pos + len) of @p sge: those at @p src, or with NULL those of the packet's payload.
+ * Scatters @p len bytes to [pos, pos + len) of @p sge: those at @p src, or with NULL those of the
+ * packet's payload.
  * @return whether all went well; if not, *why
  */
-bool vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge, uint32_t num_sge, uint32_t pos,
-	const struct vrb_pkt *pkt, const void *src, uint32_t len, const char **why);
-/** Remote access by R_Key, on behalf of @p qp; @p pd is its protection domain, or that of the SRQ which an XRC request names. */
-void *vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_pd *pd, uint32_t rkey, uint64_t va,
-	uint32_t len, uint32_t access, const char **why);
-int vrb_mw_bind(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_send_wqe *wqe, const char **why);
+bool vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge,
+	uint32_t num_sge, uint32_t pos, const struct vrb_pkt *pkt, const void *src, uint32_t len,
+	const char **why);
+/** Remote access by R_Key, on behalf of @p qp; @p pd is its protection domain, or that of the SRQ
+ * which an XRC request names. */
+void *vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_pd *pd, uint32_t rkey,
+	uint64_t va, uint32_t len, uint32_t access, const char **why);
+int vrb_mw_bind(
+	struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_send_wqe *wqe, const char **why);
 /** LOCAL_INV, or a SEND with invalidate. @return 0 or -EINVAL */
 int vrb_mw_invalidate(struct vrb_engine *e, struct vrb_qp *qp, uint32_t rkey, const char **why);
 
@@ -322,7 +332,8 @@ struct vrb_transition {
 	uint32_t required;
 	uint32_t optional;
 };
-const struct vrb_transition *vrb_qp_transition(enum vrb_qp_type type, enum vrb_qp_state from, enum vrb_qp_state to);
+const struct vrb_transition *vrb_qp_transition(
+	enum vrb_qp_type type, enum vrb_qp_state from, enum vrb_qp_state to);
 
 /* qp_modify.c */
 bool vrb_gid_is_v4(const union vrb_gid *gid);
@@ -341,7 +352,7 @@ static inline bool
 vrb_wqe_is_rd_atomic(const struct vrb_send_wqe *wqe)
 {
 	return wqe->opcode == VRB_WR_RDMA_READ || wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ||
-		wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD;
+	       wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD;
 }
 
 /** Makes a completed entry ready for its next use, before the poster can have it. */
@@ -364,8 +375,8 @@ void vrb_comp_timer(struct vrb_qp *qp, uint64_t now);
 /** Reports what has completed. */
 void vrb_comp_advance(struct vrb_qp *qp);
 /**
- * Completes the WQE at @p idx, the oldest: its CQE, if it gets one, and its slot. The slot of one without CQE
- * is free when the caller, or the next CQE, moves the tail.
+ * Completes the WQE at @p idx, the oldest: its CQE, if it gets one, and its slot. The slot of one
+ * without CQE is free when the caller, or the next CQE, moves the tail.
  */
 void vrb_comp_retire(struct vrb_qp *qp, uint32_t idx, enum vrb_wc_status status);
 /** The time that an RNR NAK's timer field means, in ns (IBTA table 46). */
@@ -373,13 +384,13 @@ uint64_t vrb_rnr_ns(uint8_t timer);
 
 /* responder.c */
 void vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);
-/** Executes a packet of a SEND or WRITE. @return whether it was; if not, it was answered or dropped */
+/** Executes a packet of a SEND or WRITE. @return whether it was; if not, it was answered or dropped
+ */
 bool vrb_resp_data(struct vrb_qp *qp, const struct vrb_pkt *pkt);
 /** Whether the opcode may follow what came before (IBTA 9.7.4.1.2). */
 bool vrb_resp_in_sequence(const struct vrb_qp *qp, const struct vrb_pkt *pkt);
 /** Gives back the receive of the current message: its slot in the queue is free. */
 void vrb_resp_release_wqe(struct vrb_qp *qp);
-struct rte_mbuf *vrb_resp_next(struct vrb_qp *qp);
 bool vrb_resp_pending(const struct vrb_qp *qp);
 /** Completes a receive with an error; its slot is free already. */
 void vrb_resp_cqe_error(struct vrb_qp *qp, uint64_t wr_id, enum vrb_wc_status status);
@@ -388,7 +399,8 @@ void vrb_resp_cqe_error(struct vrb_qp *qp, uint64_t wr_id, enum vrb_wc_status st
 struct rte_mbuf *vrb_raw_next(struct vrb_qp *qp);
 /**
  * Gives a frame that is not RoCE to those whose rules want it. There is a table of rules.
- * @param from_us it comes from ourselves. @return whether a rule has taken it; the frame stays the caller's
+ * @param from_us it comes from ourselves. @return whether a rule has taken it; the frame stays the
+ * caller's
  */
 bool vrb_raw_rx(struct vrb_engine *e, const struct rte_mbuf *m, bool from_us);
 /** Gives a frame to the sniffers, of which there are some. */
@@ -400,8 +412,8 @@ void vrb_raw_unhold(struct vrb_engine *e, const struct vrb_raw_queue *q);
 /** Destroys the rules, all of them. */
 void vrb_raw_forget(struct vrb_engine *e);
 /** A CQE of a receive, to be published. */
-struct vrb_cqe *vrb_raw_cqe(struct vrb_cq *cq, uint32_t num, void *user, uint64_t wr_id, enum vrb_wc_status status,
-	uint32_t len);
+struct vrb_cqe *vrb_raw_cqe(struct vrb_cq *cq, uint32_t num, void *user, uint64_t wr_id,
+	enum vrb_wc_status status, uint32_t len);
 
 /* wq.c */
 /** Moves it to the error state and flushes it. */
@@ -410,6 +422,17 @@ void vrb_wq_error(struct vrb_wq *wq);
 void vrb_wq_forget(struct vrb_engine *e);
 /** Puts the work queues of overrun CQs into the error state. */
 void vrb_wq_overruns(struct vrb_engine *e);
+
+/**
+ * Refuses a request for good: the NAK goes out, and the QP is in error (IBTA 9.9.3). Of UC the
+ * message is dropped.
+ */
+void vrb_resp_refuse(
+	struct vrb_qp *qp, uint8_t syndrome, uint32_t psn, const char *what, const char *why);
+
+/* answer.c */
+/** The next answer, or NULL. */
+struct rte_mbuf *vrb_resp_next(struct vrb_qp *qp);
 
 /* unreliable.c */
 void vrb_uc_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt);

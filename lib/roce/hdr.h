@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCEv2 on the wire: headers as they stand in a packet, and accessors for their fields (IBTA 9.2 to 9.5, annex A17).
- * Everything is big endian but the ICRC, whose least significant byte goes first.
+ * RoCEv2 on the wire: headers as they stand in a packet, and accessors for their fields (IBTA 9.2
+ * to 9.5, annex A17). Everything is big endian but the ICRC, whose least significant byte goes
+ * first.
  */
 #ifndef VRB_HDR_H
 #define VRB_HDR_H
@@ -18,10 +19,10 @@
 /** Base transport header. */
 struct vrb_bth {
 	uint8_t opcode;
-	uint8_t flags;         /* SE, MigReq, PadCnt, TVer */
+	uint8_t flags; /* SE, MigReq, PadCnt, TVer */
 	rte_be16_t pkey;
-	rte_be32_t qpn;        /* FECN, BECN, 6 bits reserved; destination QPN */
-	rte_be32_t apsn;       /* AckReq, 7 bits reserved; PSN */
+	rte_be32_t qpn; /* FECN, BECN, 6 bits reserved; destination QPN */
+	rte_be32_t apsn; /* AckReq, 7 bits reserved; PSN */
 } __rte_packed;
 
 #define VRB_BTH_SE 0x80u
@@ -60,15 +61,16 @@ struct vrb_ieth {
 /** Datagram extended transport header: of UD. */
 struct vrb_deth {
 	rte_be32_t qkey;
-	rte_be32_t src_qpn;    /* 8 bits reserved; source QPN */
+	rte_be32_t src_qpn; /* 8 bits reserved; source QPN */
 } __rte_packed;
 
 /** XRC extended transport header: which SRQ the request is for. */
 struct vrb_xrceth {
-	rte_be32_t srqn;       /* 8 bits reserved; number of the SRQ */
+	rte_be32_t srqn; /* 8 bits reserved; number of the SRQ */
 } __rte_packed;
 
-/* AETH syndromes (IBTA 9.7.5.2.1): the three upper bits tell the kind, the five lower ones its value. */
+/* AETH syndromes (IBTA 9.7.5.2.1): the three upper bits tell the kind, the five lower ones its
+ * value. */
 #define VRB_AETH_KIND 0xe0u
 #define VRB_AETH_VALUE 0x1fu
 #define VRB_AETH_ACK 0x00u
@@ -98,7 +100,8 @@ vrb_bth_pad(const struct vrb_bth *b)
 	return (b->flags >> VRB_BTH_PAD_SHIFT) & 3u;
 }
 
-/** How far PSN @p a is after @p b: negative before it. PSNs are compared in a circle of 2^24 (IBTA 9.7.1). */
+/** How far PSN @p a is after @p b: negative before it. PSNs are compared in a circle of 2^24
+ * (IBTA 9.7.1). */
 static inline int32_t
 vrb_psn_diff(uint32_t a, uint32_t b)
 {

@@ -17,7 +17,8 @@
 uint32_t
 vrb_icrc(const struct rte_mbuf *m, uint32_t l3_off, bool v6, uint32_t end)
 {
-	uint8_t masked[LRH_LEN + sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr) + sizeof(struct vrb_bth)];
+	uint8_t masked[LRH_LEN + sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr) +
+		       sizeof(struct vrb_bth)];
 	uint32_t l3_len = v6 ? sizeof(struct rte_ipv6_hdr) : sizeof(struct rte_ipv4_hdr);
 	uint32_t len = l3_len + sizeof(struct rte_udp_hdr) + sizeof(struct vrb_bth);
 	uint32_t off = l3_off + len;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The invariant CRC of RoCEv2 (IBTA 7.8 and A17.3.3): CRC-32 over the packet with the fields that routers may change taken as ones.
+ * The invariant CRC of RoCEv2 (IBTA 7.8 and A17.3.3): CRC-32 over the packet with the fields that
+ * routers may change taken as ones.
  */
 #ifndef VRB_ICRC_H
 #define VRB_ICRC_H

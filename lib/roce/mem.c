@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Protection domains, memory regions and memory windows, and the checks that stand before every access (IBTA 10.6).
+ * Protection domains, memory regions and memory windows, and the checks that stand before every
+ * access (IBTA 10.6).
  *
- * L_Key and R_Key of a region are the same number: an index into the table of regions, and in the low byte a
- * tag that changes with each use of the index (for windows the tag is the consumer's, IBTA 10.6.7.2).
+ * L_Key and R_Key of a region are the same number: an index into the table of regions, and in the
+ * low byte a tag that changes with each use of the index (for windows the tag is the consumer's,
+ * IBTA 10.6.7.2).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -90,8 +92,9 @@ take_index(struct vrb_engine *e)
 }
 
 /*
- * What was freed is kept and used again, and is never given back while the engine lives: a request that binds a
- * window may still be in a send queue and point to it. is_alive() then tells that it has gone.
+ * What was freed is kept and used again, and is never given back while the engine lives: a request
+ * that binds a window may still be in a send queue and point to it. is_alive() then tells that it
+ * has gone.
  */
 static struct vrb_mr *
 take_struct(struct vrb_engine *e)
@@ -145,8 +148,8 @@ mr_free(struct vrb_engine *e, struct vrb_mr *mr)
 }
 
 int
-vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t length, uint64_t iova, uint32_t access,
-	struct vrb_mr **out)
+vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t length, uint64_t iova,
+	uint32_t access, struct vrb_mr **out)
 {
 	const uint32_t known = VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE | VRB_ACCESS_MW_BIND;
 	int rc;
@@ -154,10 +157,13 @@ vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t leng
 	if (access & ~known)
 		return -EINVAL;
 	/* ibv_reg_mr(3): remote write or atomic needs local write. */
-	if ((access & (VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_ATOMIC)) && !(access & VRB_ACCESS_LOCAL_WRITE))
+	if ((access & (VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_ATOMIC)) &&
+		!(access & VRB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
-	/* The last byte, not the one behind it: a region may end at the end of the address space. */
-	if (length > VRB_MAX_MR_SIZE || (length > 0 && (addr + length - 1 < addr || iova + length - 1 < iova)))
+	/* The last byte, not the one behind it: a region may end at the end of the address space.
+	 */
+	if (length > VRB_MAX_MR_SIZE ||
+		(length > 0 && (addr + length - 1 < addr || iova + length - 1 < iova)))
 		return -EINVAL;
 	rc = mr_new(e, pd, out);
 	if (rc < 0)
@@ -225,7 +231,8 @@ vrb_mr_find(struct vrb_engine *e, uint32_t key)
 	return mr != NULL && mr->rkey == key ? mr : NULL;
 }
 
-/** Whether [va, va + len) lies within the region, without overflow whatever the three are (IBTA 10.6.3.1). */
+/** Whether [va, va + len) lies within the region, without overflow whatever the three are
+ * (IBTA 10.6.3.1). */
 static inline bool
 in_bounds(const struct vrb_mr *mr, uint64_t va, uint64_t len)
 {
@@ -235,8 +242,8 @@ in_bounds(const struct vrb_mr *mr, uint64_t va, uint64_t len)
 }
 
 void *
-vrb_mr_local(struct vrb_engine *e, struct vrb_pd *pd, uint32_t lkey, uint64_t addr, uint32_t len, uint32_t access,
-	const char **why)
+vrb_mr_local(struct vrb_engine *e, struct vrb_pd *pd, uint32_t lkey, uint64_t addr, uint32_t len,
+	uint32_t access, const char **why)
 {
 	struct vrb_mr *mr = vrb_mr_find(e, lkey);
 
@@ -254,8 +261,8 @@ vrb_mr_local(struct vrb_engine *e, struct vrb_pd *pd, uint32_t lkey, uint64_t ad
 }
 
 bool
-vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge, uint32_t num_sge, uint32_t pos,
-	const struct vrb_pkt *pkt, const void *src, uint32_t len, const char **why)
+vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge, uint32_t num_sge,
+	uint32_t pos, const struct vrb_pkt *pkt, const void *src, uint32_t len, const char **why)
 {
 	uint32_t i, from = 0;
 
@@ -269,11 +276,12 @@ vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge, 
 			continue;
 		}
 		n = RTE_MIN(sge[i].length - pos, len);
-		dst = vrb_mr_local(e, pd, sge[i].lkey, sge[i].addr, sge[i].length, VRB_ACCESS_LOCAL_WRITE, why);
+		dst = vrb_mr_local(e, pd, sge[i].lkey, sge[i].addr, sge[i].length,
+			VRB_ACCESS_LOCAL_WRITE, why);
 		if (dst == NULL)
 			return false;
-		rc = src != NULL ? vrb_guard_copy(dst + pos, (const uint8_t *)src + from, n) :
-				   vrb_pkt_read(pkt, from, dst + pos, n);
+		rc = src != NULL ? vrb_guard_copy(dst + pos, (const uint8_t *)src + from, n)
+				 : vrb_pkt_read(pkt, from, dst + pos, n);
 		if (rc < 0) {
 			*why = "the memory behind the memory region is no longer mapped";
 			return false;
@@ -286,8 +294,8 @@ vrb_scatter(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_sge *sge, 
 }
 
 void *
-vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_pd *pd, uint32_t rkey, uint64_t va, uint32_t len,
-	uint32_t access, const char **why)
+vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_pd *pd, uint32_t rkey,
+	uint64_t va, uint32_t len, uint32_t access, const char **why)
 {
 	struct vrb_mr *mr = vrb_mr_find(e, rkey);
 
@@ -300,7 +308,8 @@ vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_pd *pd, 
 	else if (mr->pd != pd)
 		*why = "the R_Key belongs to another protection domain than the queue pair";
 	else if (mr->is_mw && mr->mw_type == 2 && mr->qp != qp)
-		*why = "the memory window was bound on another queue pair"; /* IBTA 10.6.7.2.3, type 2B */
+		*why = "the memory window was bound on another queue pair"; /* IBTA 10.6.7.2.3, type
+									       2B */
 	else if (!in_bounds(mr, va, len))
 		*why = "the address range is not within the memory region or window";
 	else if ((mr->access & access) != access)
@@ -311,7 +320,8 @@ vrb_mr_remote(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_pd *pd, 
 }
 
 int
-vrb_mw_bind(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_send_wqe *wqe, const char **why)
+vrb_mw_bind(
+	struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_send_wqe *wqe, const char **why)
 {
 	struct vrb_mr *mw = wqe->bind.mw, *mr = wqe->bind.mr;
 	const uint32_t needs_write = VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_ATOMIC;
@@ -322,8 +332,9 @@ vrb_mw_bind(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_send_wqe *
 		*why = "the region was deregistered while the request waited";
 	else if (mw->pd != qp->pd)
 		*why = "the window belongs to another protection domain than the queue pair";
+	/* IBTA 10.6.7.2.2. */
 	else if (mw->mw_type == 2 && mw->valid)
-		*why = "a window of type 2 has to be invalidated before it is bound again"; /* IBTA 10.6.7.2.2 */
+		*why = "a window of type 2 has to be invalidated before it is bound again";
 	else if (wqe->bind.length > 0 && mr == NULL)
 		*why = "no memory region given";
 	else if (wqe->bind.length > 0 && mr->pd != mw->pd)
@@ -332,7 +343,8 @@ vrb_mw_bind(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_send_wqe *
 		*why = "the region was registered without IBV_ACCESS_MW_BIND";
 	else if (wqe->bind.length > 0 && !in_bounds(mr, wqe->bind.addr, wqe->bind.length))
 		*why = "the range is not within the region";
-	else if (wqe->bind.length > 0 && (wqe->bind.access & needs_write) && !(mr->access & VRB_ACCESS_LOCAL_WRITE))
+	else if (wqe->bind.length > 0 && (wqe->bind.access & needs_write) &&
+		 !(mr->access & VRB_ACCESS_LOCAL_WRITE))
 		*why = "remote write or atomic needs a region with local write";
 	else if (mw->mw_type == 2 && wqe->bind.length == 0)
 		*why = "a window of type 2 cannot be bound to nothing; invalidate it instead";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opcodes (IBTA 9.2.1, table 38) and what each carries. The upper three bits name the transport, the lower five
- * the operation, which is the same for every transport that has it. So the engine works with the operation, in RC's names.
+ * Opcodes (IBTA 9.2.1, table 38) and what each carries. The upper three bits name the transport,
+ * the lower five the operation, which is the same for every transport that has it. So the engine
+ * works with the operation, in RC's names.
  */
 #ifndef VRB_OPCODE_H
 #define VRB_OPCODE_H
@@ -44,26 +45,26 @@ enum vrb_opcode {
 #define VRB_OPERATION_MASK 0x1fu
 
 /* Flags of struct vrb_opcode_info. */
-#define VRB_OP_FIRST 0x0001u     /* begins a message */
-#define VRB_OP_LAST 0x0002u      /* ends it */
+#define VRB_OP_FIRST 0x0001u /* begins a message */
+#define VRB_OP_LAST 0x0002u /* ends it */
 #define VRB_OP_SEND 0x0004u
 #define VRB_OP_WRITE 0x0008u
 #define VRB_OP_READ 0x0010u
 #define VRB_OP_ATOMIC 0x0020u
-#define VRB_OP_RESPONSE 0x0040u  /* for the requester, not the responder */
+#define VRB_OP_RESPONSE 0x0040u /* for the requester, not the responder */
 #define VRB_OP_PAYLOAD 0x0080u
 #define VRB_OP_RETH 0x0100u
 #define VRB_OP_AETH 0x0200u
 #define VRB_OP_IMM 0x0400u
 #define VRB_OP_INV 0x0800u
-#define VRB_OP_DETH 0x1000u      /* datagram header */
-#define VRB_OP_XRCETH 0x2000u    /* XRC header: number of the SRQ */
+#define VRB_OP_DETH 0x1000u /* datagram header */
+#define VRB_OP_XRCETH 0x2000u /* XRC header: number of the SRQ */
 #define VRB_OP_VALID 0x8000u
 
 struct vrb_opcode_info {
 	const char *name;
 	uint16_t flags;
-	uint8_t ext_len;  /* bytes of the extended headers behind the BTH */
+	uint8_t ext_len; /* bytes of the extended headers behind the BTH */
 };
 
 /** What @p opcode carries, or NULL when it is none that the device knows. */

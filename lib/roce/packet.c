@@ -2,8 +2,8 @@
 /*
  * Packets: taking a received one apart, and putting together one to send.
  *
- * A packet to send starts as a copy of the path's template (Ethernet, IP, UDP), so building one is a copy of
- * 42 or 62 bytes, the BTH, and two lengths.
+ * A packet to send starts as a copy of the path's template (Ethernet, IP, UDP), so building one is
+ * a copy of 42 or 62 bytes, the BTH, and two lengths.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "icrc.h"
 
 /*
- * In every packet, as the kernel does: it puts the route's limit in the place of the address vector's, in which many
- * programs leave 1.
+ * In every packet, as the kernel does: it puts the route's limit in the place of the address
+ * vector's, in which many programs leave 1.
  */
 #define VRB_TTL 64
 
@@ -22,9 +22,11 @@
 
 /* ---- receiving ---- */
 
-/** Whether the frame is UDP to port 4791 at one of our addresses; finds L3 and what lies behind UDP. */
+/** Whether the frame is UDP to port 4791 at one of our addresses; finds L3 and what lies behind
+ * UDP. */
 static bool
-find_roce(struct vrb_engine *e, const struct rte_mbuf *m, struct vrb_pkt *pkt, uint32_t *l3_len, uint32_t *udp_len)
+find_roce(struct vrb_engine *e, const struct rte_mbuf *m, struct vrb_pkt *pkt, uint32_t *l3_len,
+	uint32_t *udp_len)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	const struct rte_udp_hdr *udp;
@@ -41,7 +43,8 @@ find_roce(struct vrb_engine *e, const struct rte_mbuf *m, struct vrb_pkt *pkt, u
 			(ip->fragment_offset & rte_cpu_to_be_16(0x3fff)) != 0)
 			return false;
 		for (i = 0; i < VRB_GIDS; i++) {
-			if (vrb_gid_is_v4(&e->conf.gid[i]) && e->conf.gid[i].dword[3] == ip->dst_addr)
+			if (vrb_gid_is_v4(&e->conf.gid[i]) &&
+				e->conf.gid[i].dword[3] == ip->dst_addr)
 				break;
 		}
 		*l3_len = sizeof(*ip);
@@ -50,8 +53,10 @@ find_roce(struct vrb_engine *e, const struct rte_mbuf *m, struct vrb_pkt *pkt, u
 	} else if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) {
 		const struct rte_ipv6_hdr *ip = pkt->l3;
 
-		if (m->data_len < VRB_L2_LEN + sizeof(*ip) + sizeof(*udp) || ip->proto != IPPROTO_UDP ||
-			(ip->vtc_flow & rte_cpu_to_be_32(0xf0000000)) != rte_cpu_to_be_32(0x60000000))
+		if (m->data_len < VRB_L2_LEN + sizeof(*ip) + sizeof(*udp) ||
+			ip->proto != IPPROTO_UDP ||
+			(ip->vtc_flow & rte_cpu_to_be_32(0xf0000000)) !=
+				rte_cpu_to_be_32(0x60000000))
 			return false;
 		for (i = 0; i < VRB_GIDS; i++) {
 			if (memcmp(e->conf.gid[i].raw, ip->dst_addr, 16) == 0)
@@ -65,14 +70,17 @@ find_roce(struct vrb_engine *e, const struct rte_mbuf *m, struct vrb_pkt *pkt, u
 	}
 	pkt->group = unlikely(i == VRB_GIDS && e->num_groups > 0) ? vrb_mcast_find(e, pkt) : NULL;
 	udp = (const struct rte_udp_hdr *)((const uint8_t *)pkt->l3 + *l3_len);
-	return (i < VRB_GIDS || pkt->group != NULL) && udp->dst_port == rte_cpu_to_be_16(VRB_ROCE_PORT);
+	return (i < VRB_GIDS || pkt->group != NULL) &&
+	       udp->dst_port == rte_cpu_to_be_16(VRB_ROCE_PORT);
 }
 
 static bool
-checksums_ok(const struct rte_mbuf *m, const struct vrb_pkt *pkt, const struct rte_udp_hdr *udp, uint32_t l4_off)
+checksums_ok(const struct rte_mbuf *m, const struct vrb_pkt *pkt, const struct rte_udp_hdr *udp,
+	uint32_t l4_off)
 {
 	if (!pkt->v6) {
-		/* The checksum of a good header with its checksum field is all ones, that is, zero in complement. */
+		/* The checksum of a good header with its checksum field is all ones, that is, zero
+		 * in complement. */
 		uint16_t sum = rte_raw_cksum(pkt->l3, sizeof(struct rte_ipv4_hdr));
 
 		if (sum != 0xffff)
@@ -81,12 +89,13 @@ checksums_ok(const struct rte_mbuf *m, const struct vrb_pkt *pkt, const struct r
 	/* UDP: 0 means none, also on IPv6 (A17.3.2); what is there has to be right. */
 	if (likely(udp->dgram_cksum == 0))
 		return true;
-	return (pkt->v6 ? rte_ipv6_udptcp_cksum_mbuf_verify(m, pkt->l3, l4_off) :
-			rte_ipv4_udptcp_cksum_mbuf_verify(m, pkt->l3, l4_off)) == 0;
+	return (pkt->v6 ? rte_ipv6_udptcp_cksum_mbuf_verify(m, pkt->l3, l4_off)
+			: rte_ipv4_udptcp_cksum_mbuf_verify(m, pkt->l3, l4_off)) == 0;
 }
 
 static bool
-icrc_ok(const struct vrb_engine *e, const struct rte_mbuf *m, const struct vrb_pkt *pkt, uint32_t off)
+icrc_ok(const struct vrb_engine *e, const struct rte_mbuf *m, const struct vrb_pkt *pkt,
+	uint32_t off)
 {
 	uint32_t icrc;
 	const uint8_t *wire;
@@ -97,7 +106,7 @@ icrc_ok(const struct vrb_engine *e, const struct rte_mbuf *m, const struct vrb_p
 	icrc = vrb_icrc(m, VRB_L2_LEN, pkt->v6, off);
 	wire = rte_pktmbuf_read(m, off, VRB_ICRC_LEN, buf);
 	return wire != NULL && icrc == (wire[0] | (uint32_t)wire[1] << 8 | (uint32_t)wire[2] << 16 |
-		(uint32_t)wire[3] << 24);
+					       (uint32_t)wire[3] << 24);
 }
 
 /** The headers that only some transports have; leaves ext at those that all have. */
@@ -117,7 +126,8 @@ take_extended(struct vrb_pkt *pkt, const uint8_t *ext)
 	pkt->ext = ext;
 }
 
-/** Packets of a connection from elsewhere than its peer are dropped (CONVENTIONS: source address). */
+/** Packets of a connection from elsewhere than its peer are dropped (CONVENTIONS: source address).
+ */
 static bool
 from_peer(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
@@ -126,7 +136,8 @@ from_peer(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	if (qp->path.v6 != pkt->v6)
 		return false;
 	if (pkt->v6)
-		return memcmp(((const struct rte_ipv6_hdr *)pkt->l3)->src_addr, qp->attr.av.dgid.raw, 16) == 0;
+		return memcmp(((const struct rte_ipv6_hdr *)pkt->l3)->src_addr,
+			       qp->attr.av.dgid.raw, 16) == 0;
 	return ((const struct rte_ipv4_hdr *)pkt->l3)->src_addr == qp->attr.av.dgid.dword[3];
 }
 
@@ -147,9 +158,10 @@ vrb_pkt_parse(struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, str
 	udp = (const struct rte_udp_hdr *)((const uint8_t *)pkt->l3 + l3_len);
 	bth = (const struct vrb_bth *)(udp + 1);
 	/* The frame may be longer than the packet (Ethernet pads), never shorter. */
-	if (udp_len < sizeof(*udp) + sizeof(*bth) + VRB_ICRC_LEN || VRB_L2_LEN + l3_len + udp_len > m->pkt_len ||
-		rte_be_to_cpu_16(udp->dgram_len) != udp_len || m->data_len < bth_off + sizeof(*bth) ||
-		(bth->flags & VRB_BTH_TVER) != 0)
+	if (udp_len < sizeof(*udp) + sizeof(*bth) + VRB_ICRC_LEN ||
+		VRB_L2_LEN + l3_len + udp_len > m->pkt_len ||
+		rte_be_to_cpu_16(udp->dgram_len) != udp_len ||
+		m->data_len < bth_off + sizeof(*bth) || (bth->flags & VRB_BTH_TVER) != 0)
 		goto malformed;
 	pkt->opcode = bth->opcode & VRB_OPERATION_MASK;
 	pkt->info = vrb_opcode_info(bth->opcode);
@@ -162,7 +174,8 @@ vrb_pkt_parse(struct vrb_engine *e, struct rte_mbuf *m, struct vrb_pkt *pkt, str
 	if (m->data_len < pkt->payload_off ||
 		udp_len < sizeof(*udp) + sizeof(*bth) + pkt->info->ext_len + pad + VRB_ICRC_LEN)
 		goto malformed;
-	pkt->payload_len = udp_len - sizeof(*udp) - sizeof(*bth) - pkt->info->ext_len - pad - VRB_ICRC_LEN;
+	pkt->payload_len =
+		udp_len - sizeof(*udp) - sizeof(*bth) - pkt->info->ext_len - pad - VRB_ICRC_LEN;
 	if (!(pkt->info->flags & VRB_OP_PAYLOAD) && pkt->payload_len + pad != 0)
 		goto malformed;
 	if (unlikely(!checksums_ok(m, pkt, udp, VRB_L2_LEN + l3_len)))
@@ -229,7 +242,8 @@ vrb_pkt_read(const struct vrb_pkt *pkt, uint32_t off, void *dst, uint32_t len)
 			continue;
 		}
 		n = RTE_MIN(m->data_len - off, len);
-		if (unlikely(vrb_guard_copy(to, rte_pktmbuf_mtod_offset(m, const void *, off), n) < 0))
+		if (unlikely(vrb_guard_copy(to, rte_pktmbuf_mtod_offset(m, const void *, off), n) <
+			     0))
 			return -EFAULT;
 		to += n;
 		len -= n;
@@ -245,7 +259,8 @@ vrb_udp_sport(const struct vrb_qp *qp)
 {
 	uint32_t fl = qp->attr.av.flow_label & 0xfffff;
 
-	/* So that networks spread connections: from the flow label, or from the QPNs when there is none. */
+	/* So that networks spread connections: from the flow label, or from the QPNs when there is
+	 * none. */
 	if (qp->transport == VRB_TRANSPORT_UD)
 		return (uint16_t)(0xc000 + ((uint32_t)(qp->qpn * 0x61c88647u) >> 18));
 	if (fl == 0) {
@@ -259,7 +274,8 @@ vrb_udp_sport(const struct vrb_qp *qp)
 }
 
 void
-vrb_path_init(const struct vrb_engine *e, const struct vrb_av *av, uint16_t sport, struct vrb_path *path)
+vrb_path_init(
+	const struct vrb_engine *e, const struct vrb_av *av, uint16_t sport, struct vrb_path *path)
 {
 	const struct vrb_engine_conf *conf = &e->conf;
 	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)path->hdr;
@@ -275,7 +291,8 @@ vrb_path_init(const struct vrb_engine *e, const struct vrb_av *av, uint16_t spor
 		struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(eth + 1);
 
 		eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
-		ip->vtc_flow = rte_cpu_to_be_32(0x60000000 | (uint32_t)av->tclass << 20 | (av->flow_label & 0xfffff));
+		ip->vtc_flow = rte_cpu_to_be_32(
+			0x60000000 | (uint32_t)av->tclass << 20 | (av->flow_label & 0xfffff));
 		ip->proto = IPPROTO_UDP;
 		ip->hop_limits = VRB_TTL;
 		memcpy(ip->src_addr, conf->gid[av->sgid_index].raw, 16);
@@ -302,8 +319,8 @@ vrb_path_init(const struct vrb_engine *e, const struct vrb_av *av, uint16_t spor
 }
 
 struct rte_mbuf *
-vrb_pkt_begin(struct vrb_qp *qp, const struct vrb_path *path, uint8_t opcode, uint32_t dest_qpn, uint32_t psn,
-	uint32_t flags, void **ext)
+vrb_pkt_begin(struct vrb_qp *qp, const struct vrb_path *path, uint8_t opcode, uint32_t dest_qpn,
+	uint32_t psn, uint32_t flags, void **ext)
 {
 	struct vrb_engine *e = qp->engine;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(e->conf.pool);
@@ -352,7 +369,8 @@ chain(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len)
 		e->starved = true;
 		return -ENOMEM;
 	}
-	/* The shared info stands in the segment's own buffer, which is free now; a count of 1 is given back without atomics. */
+	/* The shared info stands in the segment's own buffer, which is free now; a count of 1 is
+	 * given back without atomics. */
 	info = seg->buf_addr;
 	info->free_cb = ext_free;
 	info->fcb_opaque = NULL;
@@ -398,7 +416,8 @@ vrb_pkt_copy(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t
 			room = rte_pktmbuf_tailroom(last);
 		}
 		n = RTE_MIN(len, room - VRB_TAIL_MAX);
-		if (unlikely(vrb_guard_copy(rte_pktmbuf_mtod_offset(last, void *, last->data_len), src, n) < 0))
+		if (unlikely(vrb_guard_copy(rte_pktmbuf_mtod_offset(last, void *, last->data_len),
+				     src, n) < 0))
 			return -EFAULT;
 		last->data_len += n;
 		m->pkt_len += n;
@@ -411,11 +430,13 @@ vrb_pkt_copy(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t
 int
 vrb_pkt_payload(struct vrb_engine *e, struct rte_mbuf *m, const void *src, uint32_t len)
 {
-	return e->zero_copy && len > VRB_TX_COPY ? chain(e, m, src, len) : vrb_pkt_copy(e, m, src, len);
+	return e->zero_copy && len > VRB_TX_COPY ? chain(e, m, src, len)
+						 : vrb_pkt_copy(e, m, src, len);
 }
 
 int
-vrb_pkt_end(struct vrb_engine *e, const struct vrb_path *path, struct rte_mbuf *m, uint32_t payload_len)
+vrb_pkt_end(
+	struct vrb_engine *e, const struct vrb_path *path, struct rte_mbuf *m, uint32_t payload_len)
 {
 	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *), *tail;
 	uint32_t pad = -payload_len & 3u, udp_len;
@@ -442,7 +463,8 @@ vrb_pkt_end(struct vrb_engine *e, const struct vrb_path *path, struct rte_mbuf *
 	if (e->conf.icrc) {
 		uint32_t icrc = vrb_icrc(m, VRB_L2_LEN, path->v6, m->pkt_len - VRB_ICRC_LEN);
 		struct rte_mbuf *last = rte_pktmbuf_lastseg(m);
-		uint8_t *wire = rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - VRB_ICRC_LEN);
+		uint8_t *wire =
+			rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - VRB_ICRC_LEN);
 
 		wire[0] = icrc & 0xff;
 		wire[1] = (icrc >> 8) & 0xff;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs: their life, the checks at posting, and what happens to their work in the error state.
+ * Queue pairs: their life, the checks at posting, and what happens to their work in the error
+ * state.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,16 +26,19 @@ static int
 sq_init(struct vrb_sq *sq, const struct vrb_qp_init *init)
 {
 	uint32_t entries = rte_align32pow2(RTE_MAX(init->max_send_wr, 1u));
-	uint32_t room = RTE_MAX(init->max_send_sge * (uint32_t)sizeof(struct vrb_sge), init->max_inline);
+	uint32_t room =
+		RTE_MAX(init->max_send_sge * (uint32_t)sizeof(struct vrb_sge), init->max_inline);
 
-	sq->stride = RTE_ALIGN_CEIL((uint32_t)sizeof(struct vrb_send_wqe) + room, RTE_CACHE_LINE_SIZE);
+	sq->stride =
+		RTE_ALIGN_CEIL((uint32_t)sizeof(struct vrb_send_wqe) + room, RTE_CACHE_LINE_SIZE);
 	sq->ring = alloc_zeroed((size_t)entries * sq->stride);
 	if (sq->ring == NULL)
 		return -ENOMEM;
 	sq->mask = entries - 1;
 	sq->max_wr = init->max_send_wr;
 	sq->max_sge = init->max_send_sge;
-	sq->max_inline = RTE_MIN(sq->stride - (uint32_t)sizeof(struct vrb_send_wqe), (uint32_t)VRB_MAX_INLINE);
+	sq->max_inline = RTE_MIN(
+		sq->stride - (uint32_t)sizeof(struct vrb_send_wqe), (uint32_t)VRB_MAX_INLINE);
 	sq->sig_all = init->sig_all;
 	rte_spinlock_init(&sq->lock);
 	return 0;
@@ -51,7 +55,8 @@ queues_init(struct vrb_qp *qp, struct vrb_qp_init *init)
 		init->max_recv_sge = 0;
 		if (init->type == VRB_QPT_XRC_SEND)
 			return 0;
-		qp->resp.srq_copy = malloc(sizeof(struct vrb_recv_wqe) + VRB_MAX_SRQ_SGE * sizeof(struct vrb_sge));
+		qp->resp.srq_copy = malloc(
+			sizeof(struct vrb_recv_wqe) + VRB_MAX_SRQ_SGE * sizeof(struct vrb_sge));
 		return qp->resp.srq_copy == NULL ? -ENOMEM : 0;
 	}
 	if (init->srq != NULL) {
@@ -114,18 +119,24 @@ transport_of(enum vrb_qp_type type, uint8_t *transport)
 	return false;
 }
 
-/** XRC: an initiator has only a send queue, a target only a domain; the others have both queues and no domain. */
+/** XRC: an initiator has only a send queue, a target only a domain; the others have both queues and
+ * no domain. */
 static int
 check_parts(const struct vrb_qp_init *init)
 {
-	bool target = init->type == VRB_QPT_XRC_RECV, xrc = target || init->type == VRB_QPT_XRC_SEND;
+	bool target = init->type == VRB_QPT_XRC_RECV,
+	     xrc = target || init->type == VRB_QPT_XRC_SEND;
 
 	/* Raw frames: a table of work queues in the place of queues and CQs. */
 	if (init->ind_tbl != NULL)
-		return init->type == VRB_QPT_RAW_PACKET && init->pd != NULL && init->rss != NULL && init->send_cq == NULL &&
-			init->recv_cq == NULL && init->srq == NULL && init->max_send_wr == 0 &&
-			init->max_recv_wr == 0 && init->xrcd == NULL ? 0 : -EINVAL;
-	if (target != (init->xrcd != NULL) || target != (init->send_cq == NULL) || target != (init->pd == NULL))
+		return init->type == VRB_QPT_RAW_PACKET && init->pd != NULL && init->rss != NULL &&
+				       init->send_cq == NULL && init->recv_cq == NULL &&
+				       init->srq == NULL && init->max_send_wr == 0 &&
+				       init->max_recv_wr == 0 && init->xrcd == NULL
+			       ? 0
+			       : -EINVAL;
+	if (target != (init->xrcd != NULL) || target != (init->send_cq == NULL) ||
+		target != (init->pd == NULL))
 		return -EINVAL;
 	if (xrc)
 		return init->srq == NULL ? 0 : -EINVAL;
@@ -144,9 +155,11 @@ check_init(const struct vrb_engine *e, const struct vrb_qp_init *init)
 		return -EOPNOTSUPP;
 	if (check_parts(init) < 0)
 		return -EINVAL;
-	if (init->max_send_wr > VRB_MAX_QP_WR || init->max_send_sge > VRB_MAX_SGE || init->max_inline > VRB_MAX_INLINE)
+	if (init->max_send_wr > VRB_MAX_QP_WR || init->max_send_sge > VRB_MAX_SGE ||
+		init->max_inline > VRB_MAX_INLINE)
 		return -EINVAL;
-	if (init->srq == NULL && (init->max_recv_wr > VRB_MAX_QP_WR || init->max_recv_sge > VRB_MAX_SGE))
+	if (init->srq == NULL &&
+		(init->max_recv_wr > VRB_MAX_QP_WR || init->max_recv_sge > VRB_MAX_SGE))
 		return -EINVAL;
 	return e->num_qps >= VRB_MAX_QP ? -ENOMEM : 0;
 }
@@ -171,8 +184,9 @@ static uint32_t
 operations(enum vrb_qp_type type)
 {
 	const uint32_t ud = RTE_BIT32(VRB_WR_SEND) | RTE_BIT32(VRB_WR_SEND_WITH_IMM);
-	const uint32_t uc = ud | RTE_BIT32(VRB_WR_RDMA_WRITE) | RTE_BIT32(VRB_WR_RDMA_WRITE_WITH_IMM) |
-		RTE_BIT32(VRB_WR_LOCAL_INV) | RTE_BIT32(VRB_WR_BIND_MW);
+	const uint32_t uc = ud | RTE_BIT32(VRB_WR_RDMA_WRITE) |
+			    RTE_BIT32(VRB_WR_RDMA_WRITE_WITH_IMM) | RTE_BIT32(VRB_WR_LOCAL_INV) |
+			    RTE_BIT32(VRB_WR_BIND_MW);
 
 	switch (type) {
 	case VRB_QPT_RAW_PACKET:
@@ -319,8 +333,8 @@ vrb_qp_check_send(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
 	if (unlikely(vrb_qp_get_state(qp) < VRB_QPS_RTS || wqe->num_sge > qp->sq.max_sge))
 		return -EINVAL;
 	/* A frame has a header; and only frames have checksums that are left to us. */
-	if (qp->transport == VRB_TRANSPORT_RAW ? unlikely(wqe->length < RTE_ETHER_HDR_LEN) :
-			unlikely(wqe->flags & VRB_SEND_IP_CSUM))
+	if (qp->transport == VRB_TRANSPORT_RAW ? unlikely(wqe->length < RTE_ETHER_HDR_LEN)
+					       : unlikely(wqe->flags & VRB_SEND_IP_CSUM))
 		return -EINVAL;
 	if (unlikely(wqe->length > VRB_MAX_MSG))
 		return -E2BIG;
@@ -333,7 +347,8 @@ vrb_qp_check_send(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
 		if (unlikely(vrb_wqe_is_rd_atomic(wqe)))
 			return -EINVAL;
 	}
-	if ((wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD) &&
+	if ((wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ||
+		    wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD) &&
 		unlikely(wqe->length != sizeof(uint64_t)))
 		return -EINVAL;
 	return 0;
@@ -362,7 +377,8 @@ flush_rq(struct vrb_qp *qp)
 	uint32_t head, idx;
 
 	if (rq != &qp->own_rq) {
-		/* Receives of an SRQ stay for the others; only the one that this QP has taken is its own. */
+		/* Receives of an SRQ stay for the others; only the one that this QP has taken is
+		 * its own. */
 		if (qp->resp.wqe != NULL)
 			vrb_resp_cqe_error(qp, qp->resp.wqe->wr_id, VRB_WC_WR_FLUSH_ERR);
 		qp->resp.wqe = NULL;
@@ -407,7 +423,8 @@ vrb_qp_error(struct vrb_qp *qp)
 	if (old == VRB_QPS_ERR)
 		return;
 	atomic_store_explicit(&qp->state, VRB_QPS_ERR, memory_order_relaxed);
-	/* The state before the look at the queues: who posts after that look sees the state and rings. */
+	/* The state before the look at the queues: who posts after that look sees the state and
+	 * rings. */
 	atomic_thread_fence(memory_order_seq_cst);
 	vrb_timer_set(qp, 0);
 	/* A NAK that ends the connection still goes out, and the answers before it. */

@@ -13,7 +13,8 @@
 bool
 vrb_gid_is_v4(const union vrb_gid *gid)
 {
-	return gid->dword[0] == 0 && gid->dword[1] == 0 && gid->dword[2] == rte_cpu_to_be_32(0xffff);
+	return gid->dword[0] == 0 && gid->dword[1] == 0 &&
+	       gid->dword[2] == rte_cpu_to_be_32(0xffff);
 }
 
 static int
@@ -26,27 +27,31 @@ refuse(struct vrb_qp *qp, const char *why)
 static int
 check_transition(struct vrb_qp *qp, enum vrb_qp_state from, enum vrb_qp_state to, uint32_t mask)
 {
-	static const char * const names[VRB_QPS_NUM] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
+	static const char *const names[VRB_QPS_NUM] = {
+		"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 	const struct vrb_transition *t;
 
 	mask &= ~VRB_QP_STATE;
 	/* From any state, with nothing else. */
 	if (to == VRB_QPS_RESET || to == VRB_QPS_ERR)
-		return (mask & ~VRB_QP_CUR_STATE) == 0 ? 0 :
-			refuse(qp, "going to RESET or ERR takes no other attribute");
+		return (mask & ~VRB_QP_CUR_STATE) == 0
+			       ? 0
+			       : refuse(qp, "going to RESET or ERR takes no other attribute");
 	t = vrb_qp_transition(qp->init.type, from, to);
 	if (!t->valid) {
-		vrb_explain(qp->engine, "modify QP %#x: it cannot go from %s to %s", qp->qpn, names[from], names[to]);
+		vrb_explain(qp->engine, "modify QP %#x: it cannot go from %s to %s", qp->qpn,
+			names[from], names[to]);
 		return -EINVAL;
 	}
 	if ((mask & t->required) != t->required) {
-		vrb_explain(qp->engine, "modify QP %#x from %s to %s: the mask lacks %#x", qp->qpn, names[from],
-			names[to], t->required & ~mask);
+		vrb_explain(qp->engine, "modify QP %#x from %s to %s: the mask lacks %#x", qp->qpn,
+			names[from], names[to], t->required & ~mask);
 		return -EINVAL;
 	}
 	if (mask & ~(t->required | t->optional)) {
-		vrb_explain(qp->engine, "modify QP %#x from %s to %s: the mask has %#x, which may not be set there", qp->qpn,
-			names[from], names[to], mask & ~(t->required | t->optional));
+		vrb_explain(qp->engine,
+			"modify QP %#x from %s to %s: the mask has %#x, which may not be set there",
+			qp->qpn, names[from], names[to], mask & ~(t->required | t->optional));
 		return -EINVAL;
 	}
 	return 0;
@@ -80,7 +85,7 @@ check_values(struct vrb_qp *qp, const struct vrb_qp_attr *a, uint32_t mask)
 	if ((mask & VRB_QP_ACCESS_FLAGS) && (a->access & ~access))
 		return refuse(qp, "unknown access flags");
 	if ((mask & VRB_QP_PATH_MTU) && (a->path_mtu < VRB_MTU_256 || a->path_mtu > VRB_MTU_4096 ||
-		(128u << a->path_mtu) > qp->engine->max_mtu))
+						(128u << a->path_mtu) > qp->engine->max_mtu))
 		return refuse(qp, "path_mtu is larger than the port's active MTU, or not an MTU");
 	if ((mask & VRB_QP_DEST_QPN) && a->dest_qpn > VRB_PSN_MASK)
 		return refuse(qp, "dest_qp_num has more than 24 bits");
@@ -119,12 +124,14 @@ make_resp_queues(struct vrb_qp *qp, uint32_t max_dest)
 		free(saved);
 		return -ENOMEM;
 	}
-	/* Changed in SQD: what waits to be answered, and what may be asked for again, is taken along. */
+	/* Changed in SQD: what waits to be answered, and what may be asked for again, is taken
+	 * along. */
 	for (i = resp->ops_tail; i != resp->ops_head && i - resp->ops_tail < n; i++)
 		ops[i & (n - 1)] = resp->ops[i & resp->ops_mask];
 	resp->ops_head = i;
 	for (i = 0; i < resp->saved_num && i < max_dest; i++)
-		saved[i] = resp->saved[(resp->saved_next + resp->saved_num - 1 - i) % resp->saved_num];
+		saved[i] =
+			resp->saved[(resp->saved_next + resp->saved_num - 1 - i) % resp->saved_num];
 	free(resp->ops);
 	free(resp->saved);
 	resp->ops = ops;
@@ -179,7 +186,8 @@ copy_attrs(struct vrb_qp *qp, const struct vrb_qp_attr *a, uint32_t mask)
 static void
 to_rtr(struct vrb_qp *qp)
 {
-	qp->mtu = qp->transport == VRB_TRANSPORT_UD ? qp->engine->max_mtu : 128u << qp->attr.path_mtu;
+	qp->mtu =
+		qp->transport == VRB_TRANSPORT_UD ? qp->engine->max_mtu : 128u << qp->attr.path_mtu;
 	qp->resp.epsn = qp->attr.rq_psn;
 	qp->resp.msn = 0;
 	qp->comm_est = false;
@@ -195,7 +203,8 @@ from_rtr_to_rts(struct vrb_qp *qp)
 	req->una = req->psn;
 }
 
-/** Everything as after creation; what was posted is forgotten without completion (ibv_modify_qp to RESET). */
+/** Everything as after creation; what was posted is forgotten without completion (ibv_modify_qp to
+ * RESET). */
 static void
 to_reset(struct vrb_qp *qp)
 {
@@ -215,7 +224,8 @@ to_reset(struct vrb_qp *qp)
 	if (qp->rq == &qp->own_rq) {
 		rte_spinlock_lock(&qp->own_rq.lock);
 		atomic_store_explicit(&qp->own_rq.tail,
-			atomic_load_explicit(&qp->own_rq.head, memory_order_relaxed), memory_order_release);
+			atomic_load_explicit(&qp->own_rq.head, memory_order_relaxed),
+			memory_order_release);
 		rte_spinlock_unlock(&qp->own_rq.lock);
 	}
 	free(qp->resp.ops);
@@ -268,7 +278,9 @@ vrb_qp_modify(struct vrb_qp *qp, const struct vrb_qp_attr *attr, uint32_t mask, 
 
 	qp->engine->now = now;
 	if (qp->init.ind_tbl != NULL) {
-		vrb_explain(qp->engine, "modify QP %#x: it has an indirection table, and only the state that it was made in",
+		vrb_explain(qp->engine,
+			"modify QP %#x: it has an indirection table, and only the state that it "
+			"was made in",
 			qp->qpn);
 		return -EOPNOTSUPP;
 	}

@@ -2,11 +2,11 @@
 /*
  * The requester: turns send work requests into packets (IBTA 9.7.2, 9.7.3).
  *
- * What it sends next follows from two numbers: sq->next, the work request, and req.psn, the packet within it. Going
- * back for a retransmission is setting these two (vrb_req_seek()).
+ * What it sends next follows from two numbers: sq->next, the work request, and req.psn, the packet
+ * within it. Going back for a retransmission is setting these two (vrb_req_seek()).
  *
- * A long READ is asked for in parts of VRB_READ_CHUNK packets, at fixed places of its PSN range, so that neither
- * the responder nor a network is overrun, and a lost response costs one part.
+ * A long READ is asked for in parts of VRB_READ_CHUNK packets, at fixed places of its PSN range, so
+ * that neither the responder nor a network is overrun, and a lost response costs one part.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 #define SGE_UNKNOWN UINT32_MAX
 
 enum step {
-	STEP_BLOCKED,  /* nothing can be sent now */
-	STEP_AGAIN,    /* the WQE needed no packet: look at the next */
+	STEP_BLOCKED, /* nothing can be sent now */
+	STEP_AGAIN, /* the WQE needed no packet: look at the next */
 	STEP_PACKET,
 };
 
@@ -33,7 +33,7 @@ static inline bool
 needs_credit(const struct vrb_send_wqe *wqe)
 {
 	return wqe->opcode == VRB_WR_SEND || wqe->opcode == VRB_WR_SEND_WITH_IMM ||
-		wqe->opcode == VRB_WR_SEND_WITH_INV || wqe->opcode == VRB_WR_RDMA_WRITE_WITH_IMM;
+	       wqe->opcode == VRB_WR_SEND_WITH_INV || wqe->opcode == VRB_WR_RDMA_WRITE_WITH_IMM;
 }
 
 static inline uint32_t
@@ -69,7 +69,8 @@ vrb_req_seek(struct vrb_qp *qp, uint32_t psn)
 	req->sge_pos = SGE_UNKNOWN;
 	req->since_ack = 0;
 	/* What is asked for again is no longer in flight. */
-	while (req->rd_head != req->rd_tail && vrb_psn_diff(req->rd[(req->rd_head - 1) & RD_MASK].last, psn) >= 0)
+	while (req->rd_head != req->rd_tail &&
+		vrb_psn_diff(req->rd[(req->rd_head - 1) & RD_MASK].last, psn) >= 0)
 		req->rd_head--;
 }
 
@@ -90,7 +91,8 @@ vrb_req_fail(struct vrb_qp *qp, uint32_t psn, enum vrb_wc_status status)
 	vrb_qp_error(qp);
 }
 
-/** Whether what was sent last before sq->next is a READ or atomic: its response is on its way without being asked for. */
+/** Whether what was sent last before sq->next is a READ or atomic: its response is on its way
+ * without being asked for. */
 static bool
 follows_rd_atomic(const struct vrb_qp *qp)
 {
@@ -106,8 +108,8 @@ follows_rd_atomic(const struct vrb_qp *qp)
 }
 
 /**
- * A WQE that cannot be executed for a reason on this side. It is reported when those before it have completed; until
- * then it stands at sq->next, so nothing behind it is sent.
+ * A WQE that cannot be executed for a reason on this side. It is reported when those before it have
+ * completed; until then it stands at sq->next, so nothing behind it is sent.
  */
 static enum step
 fail_local(struct vrb_qp *qp, struct vrb_send_wqe *wqe, enum vrb_wc_status status, const char *why)
@@ -123,8 +125,10 @@ fail_local(struct vrb_qp *qp, struct vrb_send_wqe *wqe, enum vrb_wc_status statu
 		wqe->first_psn = req->psn;
 		wqe->last_psn = req->psn;
 	}
-	/* Those before it may wait for an acknowledgement that nobody has asked for: the last packet asks now. */
-	if (qp->acked && req->since_ack > 0 && vrb_psn_diff(wqe->first_psn, req->una) > 0 && !follows_rd_atomic(qp))
+	/* Those before it may wait for an acknowledgement that nobody has asked for: the last
+	 * packet asks now. */
+	if (qp->acked && req->since_ack > 0 && vrb_psn_diff(wqe->first_psn, req->una) > 0 &&
+		!follows_rd_atomic(qp))
 		vrb_req_seek(qp, vrb_psn_add(wqe->first_psn, VRB_PSN_MASK));
 	vrb_comp_advance(qp);
 	return STEP_BLOCKED;
@@ -174,10 +178,12 @@ start(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
 	/* IBTA 10.2.2.2: address handles belong to a protection domain. */
 	if (qp->transport == VRB_TRANSPORT_UD && wqe->ud.ah->pd != qp->pd)
 		return fail_local(qp, wqe, VRB_WC_LOC_QP_OP_ERR,
-			"the address handle belongs to another protection domain than the queue pair");
+			"the address handle belongs to another protection domain than the queue "
+			"pair");
 	if (vrb_wqe_is_rd_atomic(wqe) && qp->attr.max_rd_atomic == 0)
 		return fail_local(qp, wqe, VRB_WC_LOC_QP_OP_ERR,
-			"the queue pair was given max_rd_atomic 0, so it can send neither READs nor atomics");
+			"the queue pair was given max_rd_atomic 0, so it can send neither READs "
+			"nor atomics");
 	packets = wqe->length == 0 ? 1 : (wqe->length - 1) / qp->mtu + 1;
 	wqe->first_psn = req->psn;
 	wqe->last_psn = vrb_psn_add(req->psn, packets - 1);
@@ -185,7 +191,8 @@ start(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
 	return STEP_PACKET;
 }
 
-/** Whether this packet asks for an acknowledgement. Each that is not followed at once by another has to. */
+/** Whether this packet asks for an acknowledgement. Each that is not followed at once by another
+ * has to. */
 static bool
 want_ack(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, bool last)
 {
@@ -195,15 +202,16 @@ want_ack(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, bool last)
 
 	if (!qp->acked)
 		return false;
-	if (req->since_ack + 1 >= VRB_ACK_EVERY || vrb_psn_diff(req->psn, req->una) + 1 >= VRB_WINDOW)
+	if (req->since_ack + 1 >= VRB_ACK_EVERY ||
+		vrb_psn_diff(req->psn, req->una) + 1 >= VRB_WINDOW)
 		return true;
 	if (!last)
 		return false;
 	if (sq->next + 1 == head_of(sq) || vrb_psn_diff(req->psn, req->max_psn) < 0)
 		return true;
 	next = vrb_sq_at(sq, sq->next + 1);
-	return next->done || is_local(next) || (next->flags & VRB_SEND_FENCE) || out_of_credit(req) ||
-		vrb_qp_get_state(qp) == VRB_QPS_SQD;
+	return next->done || is_local(next) || (next->flags & VRB_SEND_FENCE) ||
+	       out_of_credit(req) || vrb_qp_get_state(qp) == VRB_QPS_SQD;
 }
 
 /** Puts the cursor at byte @p pos of the message. */
@@ -225,13 +233,14 @@ seek_sge(struct vrb_requester *req, const struct vrb_send_wqe *wqe, uint32_t pos
 
 /** Appends bytes [pos, pos + len) of the message. @return 0, -EINVAL (*why), -EFAULT, -ENOMEM */
 static int
-add_payload(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *m, uint32_t pos, uint32_t len,
-	const char **why)
+add_payload(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *m, uint32_t pos,
+	uint32_t len, const char **why)
 {
 	const struct vrb_sge *sge = (const struct vrb_sge *)wqe->data;
 	struct vrb_requester *req = &qp->req;
 
-	/* The WQE may be reused as soon as it is acknowledged, so inline data is copied, never chained. */
+	/* The WQE may be reused as soon as it is acknowledged, so inline data is copied, never
+	 * chained. */
 	if (wqe->flags & VRB_SEND_INLINE)
 		return vrb_pkt_copy(qp->engine, m, wqe->data + pos, len);
 	seek_sge(req, wqe, pos);
@@ -242,13 +251,16 @@ add_payload(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *
 		int rc;
 
 		if (n > 0) {
-			/* IBTA 10.6.3.2: the whole SGE is checked, not only what this packet takes of it. */
+			/* IBTA 10.6.3.2: the whole SGE is checked, not only what this packet takes
+			 * of it. */
 			src = vrb_mr_local(qp->engine, qp->pd, s->lkey, s->addr, s->length, 0, why);
 			if (unlikely(src == NULL))
 				return -EINVAL;
 			src = (uint8_t *)src + req->sge_off;
-			/* An unreliable message completes before the port has taken it; then the memory is the program's. */
-			rc = qp->acked ? vrb_pkt_payload(qp->engine, m, src, n) : vrb_pkt_copy(qp->engine, m, src, n);
+			/* An unreliable message completes before the port has taken it; then the
+			 * memory is the program's. */
+			rc = qp->acked ? vrb_pkt_payload(qp->engine, m, src, n)
+				       : vrb_pkt_copy(qp->engine, m, src, n);
 			if (unlikely(rc < 0))
 				return rc;
 		}
@@ -268,15 +280,16 @@ data_opcode(const struct vrb_send_wqe *wqe, bool first, bool last)
 {
 	/* by opcode of the WQE: First, Middle, Last, Only */
 	static const uint8_t ops[VRB_WR_OPCODES][4] = {
-		[VRB_WR_SEND] = { VRB_RC_SEND_FIRST, VRB_RC_SEND_MIDDLE, VRB_RC_SEND_LAST, VRB_RC_SEND_ONLY },
-		[VRB_WR_SEND_WITH_IMM] = { VRB_RC_SEND_FIRST, VRB_RC_SEND_MIDDLE, VRB_RC_SEND_LAST_IMM,
-			VRB_RC_SEND_ONLY_IMM },
-		[VRB_WR_SEND_WITH_INV] = { VRB_RC_SEND_FIRST, VRB_RC_SEND_MIDDLE, VRB_RC_SEND_LAST_INV,
-			VRB_RC_SEND_ONLY_INV },
-		[VRB_WR_RDMA_WRITE] = { VRB_RC_WRITE_FIRST, VRB_RC_WRITE_MIDDLE, VRB_RC_WRITE_LAST,
-			VRB_RC_WRITE_ONLY },
-		[VRB_WR_RDMA_WRITE_WITH_IMM] = { VRB_RC_WRITE_FIRST, VRB_RC_WRITE_MIDDLE,
-			VRB_RC_WRITE_LAST_IMM, VRB_RC_WRITE_ONLY_IMM },
+		[VRB_WR_SEND] = {VRB_RC_SEND_FIRST, VRB_RC_SEND_MIDDLE, VRB_RC_SEND_LAST,
+			VRB_RC_SEND_ONLY},
+		[VRB_WR_SEND_WITH_IMM] = {VRB_RC_SEND_FIRST, VRB_RC_SEND_MIDDLE,
+			VRB_RC_SEND_LAST_IMM, VRB_RC_SEND_ONLY_IMM},
+		[VRB_WR_SEND_WITH_INV] = {VRB_RC_SEND_FIRST, VRB_RC_SEND_MIDDLE,
+			VRB_RC_SEND_LAST_INV, VRB_RC_SEND_ONLY_INV},
+		[VRB_WR_RDMA_WRITE] = {VRB_RC_WRITE_FIRST, VRB_RC_WRITE_MIDDLE, VRB_RC_WRITE_LAST,
+			VRB_RC_WRITE_ONLY},
+		[VRB_WR_RDMA_WRITE_WITH_IMM] = {VRB_RC_WRITE_FIRST, VRB_RC_WRITE_MIDDLE,
+			VRB_RC_WRITE_LAST_IMM, VRB_RC_WRITE_ONLY_IMM},
 	};
 
 	if (first)
@@ -297,7 +310,8 @@ put_reth(void *ext, uint64_t va, uint32_t rkey, uint32_t length)
 
 /** The header that only some transports have. @return where the others go */
 static void *
-put_transport(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *m, void *ext)
+put_transport(
+	const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *m, void *ext)
 {
 	if (qp->transport == VRB_TRANSPORT_XRC) {
 		struct vrb_xrceth *eth = ext;
@@ -307,11 +321,12 @@ put_transport(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rt
 	}
 	if (qp->transport == VRB_TRANSPORT_UD) {
 		struct vrb_deth *eth = ext;
-		struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *,
-			wqe->ud.ah->path.hdr_len - sizeof(*udp));
+		struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(
+			m, struct rte_udp_hdr *, wqe->ud.ah->path.hdr_len - sizeof(*udp));
 
 		/* IBTA 10.2.4.2: the upper bit asks for the Q_Key of the queue pair. */
-		eth->qkey = rte_cpu_to_be_32(wqe->ud.qkey & 0x80000000u ? qp->attr.qkey : wqe->ud.qkey);
+		eth->qkey =
+			rte_cpu_to_be_32(wqe->ud.qkey & 0x80000000u ? qp->attr.qkey : wqe->ud.qkey);
 		eth->src_qpn = rte_cpu_to_be_32(qp->qpn);
 		udp->src_port = rte_cpu_to_be_16(vrb_udp_sport(qp));
 		return eth + 1;
@@ -379,7 +394,9 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 		req->ssn = vrb_psn_add(req->ssn, 1);
 	ackreq = want_ack(qp, wqe, last);
 	m = vrb_pkt_begin(qp, path, opcode, ud ? wqe->ud.remote_qpn : qp->attr.dest_qpn, req->psn,
-		(ackreq ? VRB_BTH_ACKREQ : 0) | (last && (wqe->flags & VRB_SEND_SOLICITED) ? VRB_BTH_SE : 0), &ext);
+		(ackreq ? VRB_BTH_ACKREQ : 0) |
+			(last && (wqe->flags & VRB_SEND_SOLICITED) ? VRB_BTH_SE : 0),
+		&ext);
 	if (unlikely(m == NULL)) {
 		if (fresh)
 			req->ssn = vrb_psn_add(req->ssn, VRB_PSN_MASK);
@@ -423,16 +440,19 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 		return STEP_BLOCKED;
 	if (wqe->opcode == VRB_WR_RDMA_READ) {
 		opcode = VRB_RC_READ_REQUEST;
-		chunk_last = vrb_psn_add(wqe->first_psn, (done / VRB_READ_CHUNK + 1) * VRB_READ_CHUNK - 1);
+		chunk_last = vrb_psn_add(
+			wqe->first_psn, (done / VRB_READ_CHUNK + 1) * VRB_READ_CHUNK - 1);
 		if (vrb_psn_diff(chunk_last, wqe->last_psn) > 0)
 			chunk_last = wqe->last_psn;
 		psns = (uint32_t)vrb_psn_diff(chunk_last, req->psn) + 1;
 	} else {
-		opcode = wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ? VRB_RC_CMP_SWAP : VRB_RC_FETCH_ADD;
+		opcode = wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ? VRB_RC_CMP_SWAP
+								  : VRB_RC_FETCH_ADD;
 	}
 	if (vrb_psn_diff(vrb_psn_add(req->psn, psns), req->una) > VRB_WINDOW)
 		return STEP_BLOCKED;
-	/* READs and atomics are acknowledged by their response; they ask for it as the kernel does. */
+	/* READs and atomics are acknowledged by their response; they ask for it as the kernel does.
+	 */
 	m = vrb_pkt_begin(qp, &qp->path, opcode, qp->attr.dest_qpn, req->psn, VRB_BTH_ACKREQ, &ext);
 	if (unlikely(m == NULL))
 		return STEP_BLOCKED;
@@ -440,7 +460,8 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 	if (opcode == VRB_RC_READ_REQUEST) {
 		uint32_t off = done * qp->mtu;
 
-		put_reth(ext, wqe->remote_addr + off, wqe->rkey, RTE_MIN(wqe->length - off, psns * qp->mtu));
+		put_reth(ext, wqe->remote_addr + off, wqe->rkey,
+			RTE_MIN(wqe->length - off, psns * qp->mtu));
 	} else {
 		struct vrb_atomic_eth *eth = ext;
 		bool cas = opcode == VRB_RC_CMP_SWAP;
@@ -484,7 +505,8 @@ vrb_req_next(struct vrb_qp *qp, uint64_t now)
 			return NULL;
 		wqe = vrb_sq_at(&qp->sq, qp->sq.next);
 		if (wqe->done) {
-			/* Executed here before: passed by on a retransmission; a failed one stops everything. */
+			/* Executed here before: passed by on a retransmission; a failed one stops
+			 * everything. */
 			if (wqe->status != VRB_WC_SUCCESS)
 				return NULL;
 			qp->sq.next++;
@@ -493,7 +515,8 @@ vrb_req_next(struct vrb_qp *qp, uint64_t now)
 		}
 		step = wqe->started ? STEP_PACKET : start(qp, wqe);
 		if (step == STEP_PACKET)
-			step = vrb_wqe_is_rd_atomic(wqe) ? send_rd_atomic(qp, wqe, now, &m) : send_data(qp, wqe, now, &m);
+			step = vrb_wqe_is_rd_atomic(wqe) ? send_rd_atomic(qp, wqe, now, &m)
+							 : send_data(qp, wqe, now, &m);
 		/* A failed WQE may have sent us back for the acknowledgement of those before it. */
 		if (step == STEP_BLOCKED && wqe->done && vrb_qp_get_state(qp) == state &&
 			vrb_sq_at(&qp->sq, qp->sq.next) != wqe)
@@ -503,8 +526,9 @@ vrb_req_next(struct vrb_qp *qp, uint64_t now)
 }
 
 /*
- * IBTA 9.7.6.1.3: the timer is at least 4.096 us * 2^timeout and at most four times that. A short one takes the
- * longest that is allowed: what answers is a program, which may have to wait for a processor.
+ * IBTA 9.7.6.1.3: the timer is at least 4.096 us * 2^timeout and at most four times that. A short
+ * one takes the longest that is allowed: what answers is a program, which may have to wait for a
+ * processor.
  */
 #define TIMEOUT_UNIT_NS 4096ull
 #define TIMEOUT_SHORT_NS 4000000ull

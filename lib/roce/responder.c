@@ -2,9 +2,10 @@
 /*
  * The responder: executes the peer's requests in PSN order and answers them (IBTA 9.7.4, 9.7.5).
  *
- * SENDs and WRITEs are executed packet by packet as they arrive. READs and atomics put an entry into a queue
- * of answers, from which the packets are made when it is the QP's turn to send. One acknowledgement stands behind that
- * queue, for the newest request: acknowledgements are cumulative, so those of a burst become one.
+ * SENDs and WRITEs are executed packet by packet as they arrive. READs and atomics put an entry
+ * into a queue of answers, from which the packets are made when it is the QP's turn to send. One
+ * acknowledgement stands behind that queue, for the newest request: acknowledgements are
+ * cumulative, so those of a burst become one.
  */
 #include <errno.h>
 #include <string.h>
@@ -44,18 +45,22 @@ nak(struct vrb_qp *qp, uint8_t syndrome, uint32_t psn)
 }
 
 /** Refuses a request for good: the NAK goes out, and the QP is in error (IBTA 9.9.3). */
-static void
-refuse(struct vrb_qp *qp, uint8_t syndrome, uint32_t psn, const char *what, const char *why)
+void
+vrb_resp_refuse(
+	struct vrb_qp *qp, uint8_t syndrome, uint32_t psn, const char *what, const char *why)
 {
 	if (!qp->acked) {
-		/* IBTA 9.8.3: what is wrong with a request of UC is not answered; the message is dropped. */
+		/* IBTA 9.8.3: what is wrong with a request of UC is not answered; the message is
+		 * dropped. */
 		qp->engine->stats.rx_dropped++;
 		qp->resp.in_msg = 0;
-		vrb_explain(qp->engine, "QP %#x: dropped the peer's %s (PSN %u): %s", qp->qpn, what, psn, why);
+		vrb_explain(qp->engine, "QP %#x: dropped the peer's %s (PSN %u): %s", qp->qpn, what,
+			psn, why);
 		return;
 	}
 	qp->engine->stats.tx_nak_error++;
-	vrb_explain(qp->engine, "QP %#x: refused the peer's %s (PSN %u): %s", qp->qpn, what, psn, why);
+	vrb_explain(
+		qp->engine, "QP %#x: refused the peer's %s (PSN %u): %s", qp->qpn, what, psn, why);
 	nak(qp, syndrome, psn);
 	qp->resp.nak_final = true;
 	vrb_qp_error(qp);
@@ -96,13 +101,15 @@ vrb_resp_cqe_error(struct vrb_qp *qp, uint64_t wr_id, enum vrb_wc_status status)
 
 /** The receive itself is at fault: it completes with an error, the peer is told, the QP ends. */
 static void
-fail_recv(struct vrb_qp *qp, enum vrb_wc_status status, uint8_t syndrome, uint32_t psn, const char *why)
+fail_recv(struct vrb_qp *qp, enum vrb_wc_status status, uint8_t syndrome, uint32_t psn,
+	const char *why)
 {
 	uint64_t wr_id = qp->resp.wqe->wr_id;
 
 	if (qp->acked)
 		qp->engine->stats.tx_nak_error++;
-	vrb_explain(qp->engine, "QP %#x: receive %#llx failed: %s", qp->qpn, (unsigned long long)wr_id, why);
+	vrb_explain(qp->engine, "QP %#x: receive %#llx failed: %s", qp->qpn,
+		(unsigned long long)wr_id, why);
 	vrb_resp_release_wqe(qp);
 	vrb_resp_cqe_error(qp, wr_id, status);
 	nak(qp, syndrome, psn);
@@ -110,7 +117,8 @@ fail_recv(struct vrb_qp *qp, enum vrb_wc_status status, uint8_t syndrome, uint32
 	vrb_qp_error(qp);
 }
 
-/** Takes the receive that the message needs. @return false when there is none: the peer is to wait */
+/** Takes the receive that the message needs. @return false when there is none: the peer is to wait
+ */
 static bool
 need_wqe(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
@@ -148,7 +156,8 @@ store_send(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 
 	if (unlikely(len > wqe->length - resp->msg_off) && !qp->acked) {
 		/* IBTA 9.9.3.2, class D: the message is dropped, the receive serves the next. */
-		refuse(qp, 0, pkt->psn, pkt->info->name, "the message is longer than the buffers of the receive");
+		vrb_resp_refuse(qp, 0, pkt->psn, pkt->info->name,
+			"the message is longer than the buffers of the receive");
 		return false;
 	}
 	if (unlikely(len > wqe->length - resp->msg_off)) {
@@ -166,8 +175,10 @@ store_send(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 			resp->sge_off = 0;
 			continue;
 		}
-		dst = vrb_mr_local(qp->engine, pd, s->lkey, s->addr, s->length, VRB_ACCESS_LOCAL_WRITE, &why);
-		if (likely(dst != NULL) && unlikely(vrb_pkt_read(pkt, from, dst + resp->sge_off, n) < 0)) {
+		dst = vrb_mr_local(
+			qp->engine, pd, s->lkey, s->addr, s->length, VRB_ACCESS_LOCAL_WRITE, &why);
+		if (likely(dst != NULL) &&
+			unlikely(vrb_pkt_read(pkt, from, dst + resp->sge_off, n) < 0)) {
 			why = "the memory behind the memory region is no longer mapped";
 			dst = NULL;
 		}
@@ -193,14 +204,14 @@ store_write(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	if (pkt->payload_len == 0)
 		return true;
 	/* Looked up for each packet: the region may have gone since the first. */
-	dst = vrb_mr_remote(qp->engine, qp, qp->pd, resp->rkey, resp->va, pkt->payload_len, VRB_ACCESS_REMOTE_WRITE,
-		&why);
+	dst = vrb_mr_remote(qp->engine, qp, qp->pd, resp->rkey, resp->va, pkt->payload_len,
+		VRB_ACCESS_REMOTE_WRITE, &why);
 	if (likely(dst != NULL) && unlikely(vrb_pkt_read(pkt, 0, dst, pkt->payload_len) < 0)) {
 		why = "the memory behind the memory region is no longer mapped";
 		dst = NULL;
 	}
 	if (unlikely(dst == NULL)) {
-		refuse(qp, VRB_NAK_REM_ACCESS, pkt->psn, pkt->info->name, why);
+		vrb_resp_refuse(qp, VRB_NAK_REM_ACCESS, pkt->psn, pkt->info->name, why);
 		return false;
 	}
 	resp->va += pkt->payload_len;
@@ -220,17 +231,19 @@ begin_write(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	resp->rkey = rte_be_to_cpu_32(reth->rkey);
 	resp->left = rte_be_to_cpu_32(reth->length);
 	if (!(qp->attr.access & VRB_ACCESS_REMOTE_WRITE)) {
-		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, "the queue pair does not allow remote writes");
+		vrb_resp_refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+			"the queue pair does not allow remote writes");
 		return false;
 	}
 	if (resp->left > VRB_MAX_MSG) {
-		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, "the message is longer than 2^31 bytes");
+		vrb_resp_refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+			"the message is longer than 2^31 bytes");
 		return false;
 	}
 	/* Of length 0 neither key nor address is looked at (IBTA 9.7.4.1.3). */
-	if (resp->left > 0 && vrb_mr_remote(qp->engine, qp, qp->pd, resp->rkey, resp->va, resp->left,
-		VRB_ACCESS_REMOTE_WRITE, &why) == NULL) {
-		refuse(qp, VRB_NAK_REM_ACCESS, pkt->psn, pkt->info->name, why);
+	if (resp->left > 0 && vrb_mr_remote(qp->engine, qp, qp->pd, resp->rkey, resp->va,
+				      resp->left, VRB_ACCESS_REMOTE_WRITE, &why) == NULL) {
+		vrb_resp_refuse(qp, VRB_NAK_REM_ACCESS, pkt->psn, pkt->info->name, why);
 		return false;
 	}
 	return true;
@@ -242,7 +255,8 @@ complete_recv(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
 	struct vrb_responder *resp = &qp->resp;
 	bool write = resp->in_msg == VRB_OP_WRITE;
-	const uint8_t *ext = pkt->ext + (pkt->info->flags & VRB_OP_RETH ? sizeof(struct vrb_reth) : 0);
+	const uint8_t *ext =
+		pkt->ext + (pkt->info->flags & VRB_OP_RETH ? sizeof(struct vrb_reth) : 0);
 	struct vrb_cqe *cqe;
 	const char *why = "";
 	uint32_t imm = 0, flags = 0;
@@ -283,9 +297,11 @@ bad_length(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	bool first = pkt->info->flags & VRB_OP_FIRST, last = pkt->info->flags & VRB_OP_LAST;
 
 	if (!last && pkt->payload_len != qp->mtu)
-		return "a First or Middle packet is not as long as the path MTU; do both sides have the same path_mtu?";
+		return "a First or Middle packet is not as long as the path MTU; do both sides "
+		       "have the same path_mtu?";
 	if (pkt->payload_len > qp->mtu)
-		return "a packet is longer than the path MTU; do both sides have the same path_mtu?";
+		return "a packet is longer than the path MTU; do both sides have the same "
+		       "path_mtu?";
 	if (last && !first && pkt->payload_len == 0)
 		return "a Last packet without payload";
 	if ((pkt->info->flags & VRB_OP_WRITE) &&
@@ -301,7 +317,8 @@ vrb_resp_data(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	bool send = pkt->info->flags & VRB_OP_SEND, last = pkt->info->flags & VRB_OP_LAST;
 	const char *why;
 
-	/* A receive that is needed is made sure of before anything is changed: the packet will come again. */
+	/* A receive that is needed is made sure of before anything is changed: the packet will come
+	 * again. */
 	if ((send || (pkt->info->flags & VRB_OP_IMM)) && !need_wqe(qp, pkt))
 		return false;
 	if (pkt->info->flags & VRB_OP_FIRST) {
@@ -311,7 +328,7 @@ vrb_resp_data(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	}
 	why = bad_length(qp, pkt);
 	if (unlikely(why != NULL)) {
-		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, why);
+		vrb_resp_refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, why);
 		return false;
 	}
 	if (!(send ? store_send(qp, pkt) : store_write(qp, pkt)))
@@ -347,7 +364,8 @@ queue_op(struct vrb_qp *qp)
 	vrb_engine_schedule(qp);
 }
 
-/** The protection domain that a request is checked against; also of a duplicate, while another SRQ is the current one. */
+/** The protection domain that a request is checked against; also of a duplicate, while another SRQ
+ * is the current one. */
 static struct vrb_pd *
 request_pd(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
@@ -378,8 +396,8 @@ parse_read(struct vrb_qp *qp, const struct vrb_pkt *pkt, struct vrb_resp_op *op,
 		return "the message is longer than 2^31 bytes";
 	*syndrome = VRB_NAK_REM_ACCESS;
 	op->pd = request_pd(qp, pkt);
-	if (op->length > 0 && vrb_mr_remote(qp->engine, qp, op->pd, op->rkey, op->va, op->length, VRB_ACCESS_REMOTE_READ,
-		&why) == NULL)
+	if (op->length > 0 && vrb_mr_remote(qp->engine, qp, op->pd, op->rkey, op->va, op->length,
+				      VRB_ACCESS_REMOTE_READ, &why) == NULL)
 		return why;
 	op->first_psn = pkt->psn;
 	op->psn = pkt->psn;
@@ -395,13 +413,14 @@ read_request(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	const char *why;
 
 	if (op == NULL) {
-		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
-			"more READs and atomics are in flight than max_dest_rd_atomic of the queue pair allows");
+		vrb_resp_refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+			"more READs and atomics are in flight than max_dest_rd_atomic of the queue "
+			"pair allows");
 		return false;
 	}
 	why = parse_read(qp, pkt, op, &syndrome);
 	if (why != NULL) {
-		refuse(qp, syndrome, pkt->psn, pkt->info->name, why);
+		vrb_resp_refuse(qp, syndrome, pkt->psn, pkt->info->name, why);
 		return false;
 	}
 	qp->resp.msn = vrb_psn_add(qp->resp.msn, 1);
@@ -427,15 +446,16 @@ execute_atomic(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t *orig, uin
 	if (va % sizeof(uint64_t) != 0)
 		return "the address is not a multiple of 8"; /* IBTA 9.4.5.2 */
 	*syndrome = VRB_NAK_REM_ACCESS;
-	p = vrb_mr_remote(qp->engine, qp, qp->pd, rte_be_to_cpu_32(eth->rkey), va, sizeof(*p), VRB_ACCESS_REMOTE_ATOMIC,
-		&why);
+	p = vrb_mr_remote(qp->engine, qp, qp->pd, rte_be_to_cpu_32(eth->rkey), va, sizeof(*p),
+		VRB_ACCESS_REMOTE_ATOMIC, &why);
 	if (p == NULL)
 		return why;
 	if ((uintptr_t)p % sizeof(*p) != 0)
 		return "the memory behind the address is not aligned to 8 bytes";
 	/* Atomic for the program's own threads too: they are on the same processors. */
 	if (pkt->opcode == VRB_RC_CMP_SWAP)
-		rc = vrb_guard_cmp_swap(p, rte_be_to_cpu_64(eth->compare), rte_be_to_cpu_64(eth->swap_add), orig);
+		rc = vrb_guard_cmp_swap(
+			p, rte_be_to_cpu_64(eth->compare), rte_be_to_cpu_64(eth->swap_add), orig);
 	else
 		rc = vrb_guard_fetch_add(p, rte_be_to_cpu_64(eth->swap_add), orig);
 	return rc < 0 ? "the memory behind the memory region is no longer mapped" : NULL;
@@ -464,13 +484,14 @@ atomic_request(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	uint64_t orig = 0;
 
 	if (op == NULL) {
-		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
-			"more READs and atomics are in flight than max_dest_rd_atomic of the queue pair allows");
+		vrb_resp_refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+			"more READs and atomics are in flight than max_dest_rd_atomic of the queue "
+			"pair allows");
 		return false;
 	}
 	why = execute_atomic(qp, pkt, &orig, &syndrome);
 	if (why != NULL) {
-		refuse(qp, syndrome, pkt->psn, pkt->info->name, why);
+		vrb_resp_refuse(qp, syndrome, pkt->psn, pkt->info->name, why);
 		return false;
 	}
 	resp->msn = vrb_psn_add(resp->msn, 1);
@@ -524,7 +545,8 @@ duplicate_atomic(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	uint32_t i;
 
 	for (i = resp->ops_tail; i != resp->ops_head; i++) {
-		if (resp->ops[i & resp->ops_mask].atomic && resp->ops[i & resp->ops_mask].first_psn == pkt->psn)
+		if (resp->ops[i & resp->ops_mask].atomic &&
+			resp->ops[i & resp->ops_mask].first_psn == pkt->psn)
 			return; /* its answer is still to be sent */
 	}
 	for (i = 0; i < resp->saved_num; i++) {
@@ -570,19 +592,20 @@ vrb_resp_in_sequence(const struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	return (pkt->info->flags & (VRB_OP_FIRST | qp->resp.in_msg)) == qp->resp.in_msg;
 }
 
-/** XRC: the request names the SRQ that it is for, and by it the protection domain and the CQ (IBTA A14.3.2). */
+/** XRC: the request names the SRQ that it is for, and by it the protection domain and the CQ (IBTA
+ * A14.3.2). */
 static bool
 find_xrc_srq(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
 	struct vrb_srq *srq = qp->xrcd != NULL ? vrb_srq_find(qp->engine, pkt->srqn) : NULL;
 
 	if (srq == NULL || srq->xrcd != qp->xrcd) {
-		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+		vrb_resp_refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
 			"it names no XRC shared receive queue of the target's domain");
 		return false;
 	}
 	if (qp->resp.in_msg != 0 && srq != qp->srq) {
-		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+		vrb_resp_refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
 			"it names another shared receive queue than the packet before it");
 		return false;
 	}
@@ -607,7 +630,8 @@ vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 			out_of_order(qp);
 		return;
 	}
-	/* IBTA 11.6.3.1: the program may not have moved to RTS yet; it can be told that the peer has. */
+	/* IBTA 11.6.3.1: the program may not have moved to RTS yet; it can be told that the peer
+	 * has. */
 	if (unlikely(!qp->comm_est && vrb_qp_get_state(qp) == VRB_QPS_RTR)) {
 		qp->comm_est = true;
 		vrb_engine_async(qp->engine, VRB_EVENT_COMM_EST, qp->user);
@@ -615,7 +639,8 @@ vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	if (unlikely(qp->transport == VRB_TRANSPORT_XRC) && !find_xrc_srq(qp, pkt))
 		return;
 	if (unlikely(!vrb_resp_in_sequence(qp, pkt))) {
-		refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name, "it does not follow the packet before it");
+		vrb_resp_refuse(qp, VRB_NAK_INV_REQ, pkt->psn, pkt->info->name,
+			"it does not follow the packet before it");
 		return;
 	}
 	if (pkt->info->flags & VRB_OP_READ)
@@ -630,154 +655,4 @@ vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	resp->nak_sent = false;
 	if (pkt->ackreq && !(pkt->info->flags & (VRB_OP_READ | VRB_OP_ATOMIC)))
 		acknowledge(qp, pkt->psn);
-}
-
-/* ---- answers ---- */
-
-/** The five credit bits of an ACK (IBTA table 45): receives that wait, rounded down. An SRQ gives no credit. */
-static uint32_t
-credit_code(const struct vrb_qp *qp)
-{
-	uint32_t n, log;
-
-	if (qp->srq != NULL || qp->rq == NULL)
-		return VRB_AETH_NO_CREDITS;
-	n = vrb_rq_count(qp->rq) - (qp->resp.wqe != NULL);
-	if (n < 2)
-		return n;
-	log = rte_fls_u32(n) - 1;
-	return RTE_MIN(2 * log + ((n >> (log - 1)) & 1), 30u);
-}
-
-static void
-put_aeth(void *ext, uint8_t syndrome, uint32_t msn)
-{
-	((struct vrb_aeth *)ext)->smsn = rte_cpu_to_be_32((uint32_t)syndrome << 24 | msn);
-}
-
-static struct rte_mbuf *
-make_ack(struct vrb_qp *qp)
-{
-	struct vrb_responder *resp = &qp->resp;
-	uint8_t syndrome = resp->ack_syndrome;
-	struct rte_mbuf *m;
-	void *ext;
-
-	m = vrb_pkt_begin(qp, &qp->path, VRB_RC_ACK, qp->attr.dest_qpn, resp->ack_psn, 0, &ext);
-	if (unlikely(m == NULL))
-		return NULL;
-	if (syndrome == VRB_AETH_ACK) {
-		syndrome |= credit_code(qp);
-		qp->engine->stats.tx_acks++;
-	}
-	put_aeth(ext, syndrome, resp->msn);
-	if (unlikely(vrb_pkt_end(qp->engine, &qp->path, m, 0) < 0)) {
-		rte_pktmbuf_free(m);
-		return NULL;
-	}
-	resp->ack_pending = false;
-	return m;
-}
-
-static struct rte_mbuf *
-make_atomic_ack(struct vrb_qp *qp, struct vrb_resp_op *op)
-{
-	struct rte_mbuf *m;
-	void *ext;
-
-	m = vrb_pkt_begin(qp, &qp->path, VRB_RC_ATOMIC_ACK, qp->attr.dest_qpn, op->psn, 0, &ext);
-	if (unlikely(m == NULL))
-		return NULL;
-	put_aeth(ext, VRB_AETH_ACK | credit_code(qp), op->msn);
-	((struct vrb_atomic_ack_eth *)((uint8_t *)ext + sizeof(struct vrb_aeth)))->orig = rte_cpu_to_be_64(op->orig);
-	if (unlikely(vrb_pkt_end(qp->engine, &qp->path, m, 0) < 0)) {
-		rte_pktmbuf_free(m);
-		return NULL;
-	}
-	return m;
-}
-
-static uint8_t
-read_opcode(const struct vrb_resp_op *op)
-{
-	bool first = op->psn == op->first_psn, last = op->psn == op->last_psn;
-
-	if (first)
-		return last ? VRB_RC_READ_RESP_ONLY : VRB_RC_READ_RESP_FIRST;
-	return last ? VRB_RC_READ_RESP_LAST : VRB_RC_READ_RESP_MIDDLE;
-}
-
-/** The region has gone between request and response. */
-static void
-fail_read(struct vrb_qp *qp, struct vrb_resp_op *op, const char *why)
-{
-	uint32_t psn = op->psn;
-
-	/* The peer has had its answer, and may have closed the window since: no fault of anybody's. */
-	if (op->again) {
-		qp->resp.ops_tail++;
-		vrb_engine_schedule(qp);
-		return;
-	}
-	qp->resp.ops_tail = qp->resp.ops_head;
-	if (vrb_qp_get_state(qp) != VRB_QPS_ERR)
-		refuse(qp, VRB_NAK_REM_ACCESS, psn, "READ Request", why);
-}
-
-static struct rte_mbuf *
-make_read_response(struct vrb_qp *qp, struct vrb_resp_op *op)
-{
-	uint32_t off = (uint32_t)vrb_psn_diff(op->psn, op->first_psn) * qp->mtu;
-	uint32_t len = RTE_MIN(op->length - off, qp->mtu);
-	const char *why = "the memory behind the memory region is no longer mapped";
-	uint8_t opcode = read_opcode(op);
-	const void *src = NULL;
-	struct rte_mbuf *m;
-	void *ext;
-	int rc = 0;
-
-	if (len > 0) {
-		src = vrb_mr_remote(qp->engine, qp, op->pd, op->rkey, op->va + off, len, VRB_ACCESS_REMOTE_READ, &why);
-		if (unlikely(src == NULL)) {
-			fail_read(qp, op, why);
-			return NULL;
-		}
-	}
-	m = vrb_pkt_begin(qp, &qp->path, opcode, qp->attr.dest_qpn, op->psn, 0, &ext);
-	if (unlikely(m == NULL))
-		return NULL;
-	if (opcode != VRB_RC_READ_RESP_MIDDLE)
-		put_aeth(ext, VRB_AETH_ACK | credit_code(qp), op->msn);
-	if (len > 0)
-		rc = vrb_pkt_payload(qp->engine, m, src, len);
-	if (likely(rc == 0))
-		rc = vrb_pkt_end(qp->engine, &qp->path, m, len);
-	if (unlikely(rc < 0)) {
-		rte_pktmbuf_free(m);
-		if (rc == -EFAULT)
-			fail_read(qp, op, why);
-		return NULL;
-	}
-	return m;
-}
-
-struct rte_mbuf *
-vrb_resp_next(struct vrb_qp *qp)
-{
-	struct vrb_responder *resp = &qp->resp;
-	struct vrb_resp_op *op;
-	struct rte_mbuf *m;
-
-	if (resp->ops_head == resp->ops_tail)
-		return resp->ack_pending ? make_ack(qp) : NULL;
-	op = &resp->ops[resp->ops_tail & resp->ops_mask];
-	m = op->atomic ? make_atomic_ack(qp, op) : make_read_response(qp, op);
-	/* A READ that failed has become a NAK, which scheduled the QP. */
-	if (unlikely(m == NULL))
-		return NULL;
-	if (op->psn == op->last_psn)
-		resp->ops_tail++;
-	else
-		op->psn = vrb_psn_add(op->psn, 1);
-	return m;
 }

@@ -55,8 +55,8 @@ take_num(struct vrb_engine *e)
 }
 
 int
-vrb_srq_create_xrc(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_xrcd *xrcd, struct vrb_cq *cq,
-	uint32_t *max_wr, uint32_t *max_sge, void *user, struct vrb_srq **out)
+vrb_srq_create_xrc(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_xrcd *xrcd,
+	struct vrb_cq *cq, uint32_t *max_wr, uint32_t *max_sge, void *user, struct vrb_srq **out)
 {
 	int rc = vrb_srq_create(e, pd, max_wr, max_sge, user, out);
 
@@ -70,8 +70,8 @@ vrb_srq_create_xrc(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_xrcd *xrc
 }
 
 int
-vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, uint32_t *max_sge, void *user,
-	struct vrb_srq **out)
+vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, uint32_t *max_sge,
+	void *user, struct vrb_srq **out)
 {
 	struct vrb_srq *srq;
 	uint32_t num;
@@ -102,7 +102,8 @@ vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, uint32
 	return 0;
 }
 
-/** The targets that last received into an XRC SRQ forget it; a message that has begun there is lost. */
+/** The targets that last received into an XRC SRQ forget it; a message that has begun there is
+ * lost. */
 static void
 leave_targets(struct vrb_srq *srq)
 {
@@ -139,7 +140,8 @@ vrb_srq_destroy(struct vrb_srq *srq)
 	return 0;
 }
 
-/** IBTA 11.2.3.3: the event is raised once when fewer than limit receives are there, also when they already are. */
+/** IBTA 11.2.3.3: the event is raised once when fewer than limit receives are there, also when they
+ * already are. */
 static void
 check_limit(struct vrb_srq *srq)
 {
@@ -167,7 +169,8 @@ resize(struct vrb_srq *srq, uint32_t max_wr)
 		return -EINVAL;
 	}
 	for (i = tail; i != head; i++)
-		memcpy(ring + (size_t)(i & (entries - 1)) * rq->stride, vrb_rq_at(rq, i), rq->stride);
+		memcpy(ring + (size_t)(i & (entries - 1)) * rq->stride, vrb_rq_at(rq, i),
+			rq->stride);
 	free(rq->ring);
 	rq->ring = ring;
 	rq->mask = entries - 1;
@@ -214,8 +217,8 @@ vrb_rq_take(struct vrb_qp *qp)
 	if (qp->srq == NULL)
 		return wqe; /* its slot is freed when the message is complete */
 	/*
-	 * Messages of different QPs end in any order, so an SRQ's slot cannot wait for its message: the receive is
-	 * copied, read once, and the slot is free again.
+	 * Messages of different QPs end in any order, so an SRQ's slot cannot wait for its message:
+	 * the receive is copied, read once, and the slot is free again.
 	 */
 	memcpy(qp->resp.srq_copy, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(struct vrb_sge));
 	atomic_store_explicit(&rq->tail, tail + 1, memory_order_release);

@@ -2,8 +2,9 @@
 /*
  * Deadlines of queue pairs: a binary heap that is lazy about postponing.
  *
- * A retransmission timer is pushed back with every acknowledgement and hardly ever fires. So a QP's place in the heap
- * (timer_key) is allowed to be too early: it is corrected when it gets to the top.
+ * A retransmission timer is pushed back with every acknowledgement and hardly ever fires. So a QP's
+ * place in the heap (timer_key) is allowed to be too early: it is corrected when it gets to the
+ * top.
  */
 #include <stdint.h>
 
@@ -35,7 +36,8 @@ sift_down(struct vrb_engine *e, uint32_t pos)
 	uint32_t child;
 
 	while ((child = pos * 2) <= e->heap_len) {
-		if (child < e->heap_len && e->heap[child + 1]->timer_key < e->heap[child]->timer_key)
+		if (child < e->heap_len &&
+			e->heap[child + 1]->timer_key < e->heap[child]->timer_key)
 			child++;
 		if (e->heap[child]->timer_key >= qp->timer_key)
 			break;

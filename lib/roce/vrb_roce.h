@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The RoCEv2 engine: packets in, packets out, work requests, completions, and a clock that is an argument.
+ * The RoCEv2 engine: packets in, packets out, work requests, completions, and a clock that is an
+ * argument.
  *
- * The engine does no I/O, has no threads and reads no clock, so the same code runs in a driver, in the
- * simulator and under a fuzzer. One engine is one device: its objects and its packets are worked on by one thread
- * at a time, the holder of the *baton* (a lock of the layer above). Unless a function says otherwise the
- * caller holds the baton. What needs no baton: filling and emptying the rings of vrb_queue.h under their own
- * locks, vrb_engine_ring() and vrb_engine_doorbell().
+ * The engine does no I/O, has no threads and reads no clock, so the same code runs in a driver, in
+ * the simulator and under a fuzzer. One engine is one device: its objects and its packets are
+ * worked on by one thread at a time, the holder of the *baton* (a lock of the layer above). Unless
+ * a function says otherwise the caller holds the baton. What needs no baton: filling and emptying
+ * the rings of vrb_queue.h under their own locks, vrb_engine_ring() and vrb_engine_doorbell().
  *
  * Time is in nanoseconds since an origin of the caller's choice, and never runs backwards.
  */
@@ -31,30 +32,35 @@ struct vrb_srq;
 struct vrb_engine_ops {
 	/** An armed CQ got a completion (that counts). The CQ is disarmed. */
 	void (*cq_notify)(void *ctx, struct vrb_cq *cq);
-	/** An asynchronous event; @p obj is the user pointer of the QP, CQ or SRQ that @p type speaks of. */
+	/** An asynchronous event; @p obj is the user pointer of the QP, CQ or SRQ that @p type
+	 * speaks of. */
 	void (*async)(void *ctx, enum vrb_event_type type, void *obj);
-	/** One sentence, without newline, on why something failed. NULL: not wanted, and none are made. */
+	/** One sentence, without newline, on why something failed. NULL: not wanted, and none are
+	 * made. */
 	void (*explain)(void *ctx, const char *sentence);
 };
 
 struct vrb_engine_conf {
 	const struct vrb_engine_ops *ops;
-	void *ctx;                    /* first argument of the ops */
-	struct rte_mempool *pool;     /* packets to send; data room RTE_PKTMBUF_HEADROOM + VRB_MBUF_ROOM */
+	void *ctx; /* first argument of the ops */
+	struct rte_mempool
+		*pool; /* packets to send; data room RTE_PKTMBUF_HEADROOM + VRB_MBUF_ROOM */
 	uint8_t mac[6];
 	union vrb_gid gid[VRB_GIDS];
-	uint16_t port_mtu;            /* of the Ethernet port: bytes of an IP packet */
-	bool icrc;                    /* compute it on sending */
-	uint64_t icrc_omitted;        /* flag in mbuf.ol_flags that says that the ICRC was left out; 0: none.
-	                               * Set on sending without icrc, and believed on receiving. */
-	bool zero_copy;               /* payload may be sent as external buffers over the program's memory: the
-	                               * port copies it before its tx_burst returns */
+	uint16_t port_mtu; /* of the Ethernet port: bytes of an IP packet */
+	bool icrc; /* compute it on sending */
+	uint64_t icrc_omitted; /* flag in mbuf.ol_flags that says that the ICRC was left out; 0:
+				* none. Set on sending without icrc, and believed on receiving. */
+	bool zero_copy; /* payload may be sent as external buffers over the program's memory: the
+			 * port copies it before its tx_burst returns */
 };
 
-/** Counters, each by its cause. Read without the baton they are a snapshot that may be torn between each other. */
+/** Counters, each by its cause. Read without the baton they are a snapshot that may be torn between
+ * each other. */
 struct vrb_stats {
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes;
-	uint64_t rx_not_roce, rx_malformed, rx_icrc, rx_opcode, rx_no_qp, rx_qp_state, rx_wrong_peer, rx_pkey;
+	uint64_t rx_not_roce, rx_malformed, rx_icrc, rx_opcode, rx_no_qp, rx_qp_state,
+		rx_wrong_peer, rx_pkey;
 	uint64_t rx_qkey, rx_no_recv, rx_dropped; /* of UC and UD, which do not answer */
 	uint64_t rx_duplicate, rx_out_of_order;
 	uint64_t tx_acks, tx_nak_seq, tx_nak_rnr, tx_nak_error;
@@ -64,7 +70,8 @@ struct vrb_stats {
 };
 
 /**
- * Makes an engine. @return 0, -ENOMEM, or -EINVAL when the mempool's data room is too small or the MTU below 256 + VRB_HDR_MAX
+ * Makes an engine. @return 0, -ENOMEM, or -EINVAL when the mempool's data room is too small or the
+ * MTU below 256 + VRB_HDR_MAX
  */
 int vrb_engine_create(const struct vrb_engine_conf *conf, struct vrb_engine **e);
 
@@ -72,25 +79,29 @@ int vrb_engine_create(const struct vrb_engine_conf *conf, struct vrb_engine **e)
 void vrb_engine_destroy(struct vrb_engine *e);
 
 /**
- * Takes received frames. RoCEv2 packets addressed to this engine's port are consumed; the others are left to the caller, moved
- * to the front of @p pkts. Frames may be chained; the first segment holds the first VRB_HDR_MAX bytes or the whole frame.
- * Packets of this engine to itself do not pass here: they are taken up by the same call, also with n = 0.
+ * Takes received frames. RoCEv2 packets addressed to this engine's port are consumed; the others
+ * are left to the caller, moved to the front of @p pkts. Frames may be chained; the first segment
+ * holds the first VRB_HDR_MAX bytes or the whole frame. Packets of this engine to itself do not
+ * pass here: they are taken up by the same call, also with n = 0.
  *
  * @return how many frames are left in @p pkts
  */
-unsigned int vrb_engine_rx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint64_t now);
+unsigned int vrb_engine_rx(
+	struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint64_t now);
 
 /**
- * Whether raw frames are held for want of receives (raw.h): until that is no longer so the caller had better not receive more, but
- * go on calling vrb_engine_rx() with none.
+ * Whether raw frames are held for want of receives (raw.h): until that is no longer so the caller
+ * had better not receive more, but go on calling vrb_engine_rx() with none.
  */
 bool vrb_engine_holds(const struct vrb_engine *e);
 
 /**
- * Takes up doorbells, runs due timers and makes up to @p n packets to be sent. The caller owns them, sends them in this order, and frees what it
- * cannot send (that is loss). @return how many were made; less than n: there is nothing to send now
+ * Takes up doorbells, runs due timers and makes up to @p n packets to be sent. The caller owns
+ * them, sends them in this order, and frees what it cannot send (that is loss). @return how many
+ * were made; less than n: there is nothing to send now
  */
-unsigned int vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint64_t now);
+unsigned int vrb_engine_tx(
+	struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint64_t now);
 
 /**
  * When vrb_engine_tx() has to be called again if nothing else happens: 0 at once, UINT64_MAX never.
@@ -113,7 +124,7 @@ uint32_t vrb_engine_max_mtu(const struct vrb_engine *e);
 /* ---- protection domains, memory regions and windows ---- */
 
 struct vrb_pd {
-	uint32_t refs;      /* objects that stand in it */
+	uint32_t refs; /* objects that stand in it */
 	uint32_t id;
 	LIST_ENTRY(vrb_pd) link;
 };
@@ -122,17 +133,17 @@ struct vrb_pd {
 struct vrb_mr {
 	uint32_t lkey;
 	uint32_t rkey;
-	uint32_t access;    /* VRB_ACCESS_* */
+	uint32_t access; /* VRB_ACCESS_* */
 	uint8_t is_mw;
-	uint8_t mw_type;    /* 1 or 2 */
-	uint8_t valid;      /* a window that is bound; a region always */
-	uint64_t addr;      /* where the memory is */
-	uint64_t iova;      /* the address that requests name it by */
+	uint8_t mw_type; /* 1 or 2 */
+	uint8_t valid; /* a window that is bound; a region always */
+	uint64_t addr; /* where the memory is */
+	uint64_t iova; /* the address that requests name it by */
 	uint64_t length;
 	struct vrb_pd *pd;
-	struct vrb_mr *mr;  /* window: the region it opens */
-	struct vrb_qp *qp;  /* window of type 2: the queue pair that bound it */
-	uint32_t windows;   /* region: windows bound to it */
+	struct vrb_mr *mr; /* window: the region it opens */
+	struct vrb_qp *qp; /* window of type 2: the queue pair that bound it */
+	uint32_t windows; /* region: windows bound to it */
 	uint32_t index;
 	void *user;
 };
@@ -145,11 +156,12 @@ int vrb_pd_destroy(struct vrb_engine *e, struct vrb_pd *pd);
 /**
  * Registers memory. The caller has checked that it is mapped.
  *
- * @param access VRB_ACCESS_*; other bits are -EINVAL, and so are REMOTE_WRITE or REMOTE_ATOMIC without LOCAL_WRITE (ibv_reg_mr(3))
+ * @param access VRB_ACCESS_*; other bits are -EINVAL, and so are REMOTE_WRITE or REMOTE_ATOMIC
+ * without LOCAL_WRITE (ibv_reg_mr(3))
  * @return 0, -EINVAL (range wraps, access), -ENOMEM
  */
-int vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t length, uint64_t iova, uint32_t access,
-	struct vrb_mr **mr);
+int vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t length,
+	uint64_t iova, uint32_t access, struct vrb_mr **mr);
 /** @return 0, or -EBUSY while a window is bound to it */
 int vrb_mr_dereg(struct vrb_engine *e, struct vrb_mr *mr);
 /** Memory window of @p type 1 or 2. @return 0, -EINVAL, -ENOMEM */
@@ -159,16 +171,20 @@ int vrb_mw_free(struct vrb_engine *e, struct vrb_mr *mw);
 
 /* ---- completion queues ---- */
 
-/** @param size entries wanted; the CQ has at least so many. @return 0, -EINVAL (0, or above VRB_MAX_CQE), -ENOMEM */
+/** @param size entries wanted; the CQ has at least so many. @return 0, -EINVAL (0, or above
+ * VRB_MAX_CQE), -ENOMEM */
 int vrb_cq_create(struct vrb_engine *e, uint32_t size, void *user, struct vrb_cq **cq);
 /** @return 0, or -EBUSY while a queue pair uses it */
 int vrb_cq_destroy(struct vrb_engine *e, struct vrb_cq *cq);
 /**
- * Gives the CQ another size, both ways; completions in it and its being armed stay. Takes cq->lock itself.
- * @return 0, -EINVAL (size 0, above the limit, or below what waits in it; nothing is changed), -ENOMEM
+ * Gives the CQ another size, both ways; completions in it and its being armed stay. Takes cq->lock
+ * itself.
+ * @return 0, -EINVAL (size 0, above the limit, or below what waits in it; nothing is changed),
+ * -ENOMEM
  */
 int vrb_cq_resize(struct vrb_engine *e, struct vrb_cq *cq, uint32_t size);
-/** Asks for one notification: at the next completion, or at the next solicited or failed one. An arming for any is not weakened. */
+/** Asks for one notification: at the next completion, or at the next solicited or failed one. An
+ * arming for any is not weakened. */
 void vrb_cq_arm(struct vrb_cq *cq, bool solicited_only);
 
 /* ---- shared receive queues ---- */
@@ -178,23 +194,24 @@ struct vrb_srq {
 	struct vrb_pd *pd;
 	struct vrb_engine *engine;
 	void *user;
-	uint32_t limit;     /* armed low watermark, 0: none */
-	uint32_t refs;      /* queue pairs that use it */
-	uint64_t dry;       /* messages that found it empty */
-	uint32_t num;       /* its number: what XRC requests name it by */
+	uint32_t limit; /* armed low watermark, 0: none */
+	uint32_t refs; /* queue pairs that use it */
+	uint64_t dry; /* messages that found it empty */
+	uint32_t num; /* its number: what XRC requests name it by */
 	struct vrb_xrcd *xrcd; /* XRC: its domain, or NULL */
-	struct vrb_cq *cq;  /* XRC: where its completions go */
+	struct vrb_cq *cq; /* XRC: where its completions go */
 };
 
 struct vrb_xrcd;
 
 /** In: what is wanted, out: what there is. @return 0, -EINVAL (limits), -ENOMEM */
-int vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, uint32_t *max_sge, void *user,
-	struct vrb_srq **srq);
+int vrb_srq_create(struct vrb_engine *e, struct vrb_pd *pd, uint32_t *max_wr, uint32_t *max_sge,
+	void *user, struct vrb_srq **srq);
 /**
  * @param max_wr new size, or 0 for none; out: what there is
  * @param limit new watermark, or UINT32_MAX to leave it
- * @return 0, -EINVAL (above a limit, below what is posted, watermark above the size: nothing is changed), -ENOMEM
+ * @return 0, -EINVAL (above a limit, below what is posted, watermark above the size: nothing is
+ * changed), -ENOMEM
  */
 int vrb_srq_modify(struct vrb_srq *srq, uint32_t *max_wr, uint32_t limit);
 /** @return 0, or -EBUSY while a queue pair uses it */
@@ -202,12 +219,12 @@ int vrb_srq_destroy(struct vrb_srq *srq);
 
 /** A domain of XRC: its SRQs receive through its target queue pairs (IBTA annex A14). */
 struct vrb_xrcd {
-	uint32_t refs;      /* SRQs and queue pairs in it */
+	uint32_t refs; /* SRQs and queue pairs in it */
 };
 
 /** An SRQ for XRC: its completions go to @p cq. Otherwise as vrb_srq_create(). */
-int vrb_srq_create_xrc(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_xrcd *xrcd, struct vrb_cq *cq,
-	uint32_t *max_wr, uint32_t *max_sge, void *user, struct vrb_srq **srq);
+int vrb_srq_create_xrc(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_xrcd *xrcd,
+	struct vrb_cq *cq, uint32_t *max_wr, uint32_t *max_sge, void *user, struct vrb_srq **srq);
 
 /* ---- address handles ---- */
 
@@ -215,14 +232,16 @@ struct vrb_av;
 struct vrb_ah;
 
 /** @return 0, -EINVAL (address family, index of the GID, flow label), -ENOMEM */
-int vrb_ah_create(struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_av *av, struct vrb_ah **ah);
+int vrb_ah_create(
+	struct vrb_engine *e, struct vrb_pd *pd, const struct vrb_av *av, struct vrb_ah **ah);
 /** Datagrams that were posted before are still sent. @return 0 */
 int vrb_ah_destroy(struct vrb_engine *e, struct vrb_ah *ah);
 
 /* ---- multicast ---- */
 
 bool vrb_gid_is_multicast(const union vrb_gid *gid);
-/** @return 0 (also when it is attached already), -EINVAL (type of the queue pair, GID), -ENOMEM (memory or a limit) */
+/** @return 0 (also when it is attached already), -EINVAL (type of the queue pair, GID), -ENOMEM
+ * (memory or a limit) */
 int vrb_mcast_attach(struct vrb_qp *qp, const union vrb_gid *gid);
 /** @return 0, or -EINVAL: it is not attached */
 int vrb_mcast_detach(struct vrb_qp *qp, const union vrb_gid *gid);
@@ -249,18 +268,20 @@ struct vrb_rss;
 
 struct vrb_qp_init {
 	enum vrb_qp_type type;
-	struct vrb_pd *pd;         /* XRC target: NULL */
-	struct vrb_cq *send_cq;    /* XRC target: NULL */
-	struct vrb_cq *recv_cq;    /* XRC: NULL */
-	struct vrb_srq *srq;       /* or NULL */
-	struct vrb_xrcd *xrcd;     /* XRC target only */
-	/* Raw frames only. With a table the queue pair just receives, into its work queues: it has no queues and no CQ. */
+	struct vrb_pd *pd; /* XRC target: NULL */
+	struct vrb_cq *send_cq; /* XRC target: NULL */
+	struct vrb_cq *recv_cq; /* XRC: NULL */
+	struct vrb_srq *srq; /* or NULL */
+	struct vrb_xrcd *xrcd; /* XRC target only */
+	/* Raw frames only. With a table the queue pair just receives, into its work queues: it has
+	 * no queues and no CQ. */
 	struct vrb_ind_tbl *ind_tbl;
 	const struct vrb_rss *rss; /* with a table: what is hashed */
-	uint32_t rx_flags;         /* VRB_RX_* */
+	uint32_t rx_flags; /* VRB_RX_* */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sig_all;
-	bool block_self_mcast;     /* UD: it does not get what it sends to a group that it is attached to */
+	bool block_self_mcast; /* UD: it does not get what it sends to a group that it is attached
+				  to */
 	void *user;
 };
 
@@ -285,7 +306,8 @@ int vrb_qp_create(struct vrb_engine *e, struct vrb_qp_init *init, struct vrb_qp 
 /** Destroys it in any state; work that is outstanding gives no completion. */
 void vrb_qp_destroy(struct vrb_qp *qp);
 /**
- * Changes attributes and state as ibv_modify_qp(3) and IBTA 10.3.1, table 91 and following, say. On failure nothing is changed.
+ * Changes attributes and state as ibv_modify_qp(3) and IBTA 10.3.1, table 91 and following, say. On
+ * failure nothing is changed.
  * @return 0, -EINVAL, -ENOMEM
  */
 int vrb_qp_modify(struct vrb_qp *qp, const struct vrb_qp_attr *attr, uint32_t mask, uint64_t now);
@@ -294,19 +316,21 @@ void vrb_qp_query(const struct vrb_qp *qp, struct vrb_qp_attr *attr);
 
 /* Parts of a queue pair that the poster works on. */
 struct vrb_sq *vrb_qp_sq(struct vrb_qp *qp);
-struct vrb_rq *vrb_qp_rq(struct vrb_qp *qp);  /* its own; NULL with an SRQ */
+struct vrb_rq *vrb_qp_rq(struct vrb_qp *qp); /* its own; NULL with an SRQ */
 uint32_t vrb_qp_num(const struct vrb_qp *qp);
 /** The XRC target with number @p qpn in the domain, or NULL. @param user out: vrb_qp_init.user */
-struct vrb_qp *vrb_qp_find_target(struct vrb_engine *e, const struct vrb_xrcd *xrcd, uint32_t qpn, void **user);
+struct vrb_qp *vrb_qp_find_target(
+	struct vrb_engine *e, const struct vrb_xrcd *xrcd, uint32_t qpn, void **user);
 /** Changes vrb_qp_init.user. */
 void vrb_qp_set_user(struct vrb_qp *qp, void *user);
 /** Needs no baton. */
 enum vrb_qp_state vrb_qp_state(const struct vrb_qp *qp);
 
 /**
- * Whether @p wqe, filled but not committed, may be posted: state, opcode, number of SGEs, length, inline data, of UD
- * the address. Under sq->lock.
- * @return 0, -EINVAL (also for a QP below RTS), -EOPNOTSUPP (opcode), -E2BIG (message or inline data too long)
+ * Whether @p wqe, filled but not committed, may be posted: state, opcode, number of SGEs, length,
+ * inline data, of UD the address. Under sq->lock.
+ * @return 0, -EINVAL (also for a QP below RTS), -EOPNOTSUPP (opcode), -E2BIG (message or inline
+ * data too long)
  */
 int vrb_qp_check_send(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe);
 

@@ -2,8 +2,9 @@
 /*
  * The vocabulary of RDMA verbs, for the layers that know nothing of libibverbs.
  *
- * Every value is that of the verbs ABI (<infiniband/verbs.h>), so that the shim passes them through; lib/verbs
- * asserts each of them at compile time. Immediate data is kept in network byte order, everything else in the host's.
+ * Every value is that of the verbs ABI (<infiniband/verbs.h>), so that the shim passes them
+ * through; lib/verbs asserts each of them at compile time. Immediate data is kept in network byte
+ * order, everything else in the host's.
  */
 #ifndef VRB_TYPES_H
 #define VRB_TYPES_H
@@ -75,7 +76,8 @@ enum vrb_wr_opcode {
 #define VRB_ACCESS_REMOTE_ATOMIC (1u << 3)
 #define VRB_ACCESS_MW_BIND (1u << 4)
 #define VRB_ACCESS_ZERO_BASED (1u << 5)
-#define VRB_ACCESS_REMOTE (VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_READ | VRB_ACCESS_REMOTE_ATOMIC)
+#define VRB_ACCESS_REMOTE \
+	(VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_READ | VRB_ACCESS_REMOTE_ATOMIC)
 
 enum vrb_qp_type {
 	VRB_QPT_RC = 2,
@@ -152,7 +154,8 @@ struct vrb_sge {
 	uint32_t lkey;
 };
 
-/** An address of the network: IPv4-mapped (::ffff:a.b.c.d) or IPv6, in network byte order, as in a GID. */
+/** An address of the network: IPv4-mapped (::ffff:a.b.c.d) or IPv6, in network byte order, as in a
+ * GID. */
 union vrb_gid {
 	uint8_t raw[16];
 	uint32_t dword[4];

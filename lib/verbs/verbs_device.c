@@ -128,10 +128,10 @@ vrb_device_guid(void)
 
 /*
  * Acknowledgements of what the program has received may still be due: hardware would have sent them
- * long ago, and the peer would report a lost connection. Then the network is left, with nothing of ours on it.
+ * long ago, and the peer would report a lost connection. Then the network is left, with nothing of
+ * ours on it.
  */
-static void __attribute__((destructor))
-leave_at_exit(void)
+static void __attribute__((destructor)) leave_at_exit(void)
 {
 	if (!verbs_nic || vrb_forked)
 		return;

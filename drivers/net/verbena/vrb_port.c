@@ -88,7 +88,8 @@ probe(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why
 		rc = rte_dev_probe(devargs);
 		if (rc == -EADDRINUSE && conf->ip != NULL) {
 			snprintf(why, why_len,
-				"the address %s is taken by another process of the segment \"%s\"; give another one, or "
+				"the address %s is taken by another process of the segment \"%s\"; "
+				"give another one, or "
 				"none to get the first that is free",
 				conf->ip, conf->segment != NULL ? conf->segment : "default");
 			return rc;
