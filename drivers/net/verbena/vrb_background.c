@@ -7,9 +7,9 @@
  *   awake   It runs rounds as long as they find something to do, and for a little while longer if
  *           looking has paid off lately.
  *   naps    The program polls without a pause, so it does the work, and better: the thread only
- *           looks again after half the time that the program has polled for, at most 200 us.
- *           Nobody wakes it for work, because whatever the program leaves behind is at most a nap
- *           late. A control call wakes it: the program may be about to wait for an event.
+ *           looks again after a while, twice as long each time, at most 2 ms. Nobody wakes it for
+ *           work, because a program's round leaves nothing behind that a peer waits for. A control
+ *           call wakes it: the program may be about to wait for an event.
  *   sleeps  Nothing to do. In epoll_pwait2() until a frame raises the Rx interrupt, until the
  *           engine's next deadline, or until the bell (an eventfd) is rung.
  *
@@ -55,9 +55,15 @@
 #include "vrb_nic_private.h"
 #include "vrb_thread.h"
 
+/* A program calls often when so much time passes from call to call, over a time at least so long.
+ */
+#define OFTEN_NS UINT64_C(2000)
+#define WINDOW_MIN_NS UINT64_C(16000)
+#define NO_NAPS_NS UINT64_C(10000000)
 /* When the program has polled for so long without a pause, it is left alone for a while. */
 #define POLLS_NS UINT64_C(30000)
-#define NAP_MAX_NS UINT64_C(200000)
+#define NAP_MIN_NS UINT64_C(30000)
+#define NAP_MAX_NS UINT64_C(2000000)
 /*
  * Looking for frames before going to sleep; how often the CPU is offered to others meanwhile, and
  * when that took long.
@@ -117,8 +123,48 @@ program_polls(const struct vrb_nic *nic, uint64_t now)
 	/* A call may be later than the time that we took. */
 	if (now > last + VRB_CALL_GAP_NS)
 		return 0;
-	since = RTE_MAX(since, nic->bg.not_before);
+	since = RTE_MAX(since, atomic_load_explicit(&nic->controlled, memory_order_relaxed));
 	return now > since ? now - since : 0;
+}
+
+/* On a shared CPU it was our look that kept a program that polls from calling: that is no pause. */
+static void
+excuse_program(struct vrb_nic *nic)
+{
+	atomic_store_explicit(&nic->last_call, vrb_now(nic), memory_order_relaxed);
+}
+
+/* The thread is about to sleep: calls are counted from here. */
+static void
+open_window(struct vrb_nic *nic)
+{
+	nic->bg.window_start = vrb_now(nic);
+	nic->bg.window_calls = atomic_load_explicit(&nic->calls, memory_order_relaxed);
+	nic->bg.window_pauses = atomic_load_explicit(&nic->pauses, memory_order_relaxed);
+}
+
+/*
+ * Whether the program called often, and without a pause, while the thread slept. On a shared CPU
+ * that tells more than the time since its last call, which is the time of the thread's own wake-up.
+ * One pause is that wake-up. A program that does pause (it spins on memory that a peer writes, and
+ * polls in between) is served at once from now on.
+ */
+static bool
+program_calls_often(struct vrb_nic *nic, uint64_t now)
+{
+	uint64_t slept = now - nic->bg.window_start;
+	uint32_t calls =
+		atomic_load_explicit(&nic->calls, memory_order_relaxed) - nic->bg.window_calls;
+	uint32_t pauses =
+		atomic_load_explicit(&nic->pauses, memory_order_relaxed) - nic->bg.window_pauses;
+
+	if (slept < WINDOW_MIN_NS || now < nic->bg.no_naps || calls * OFTEN_NS < slept)
+		return false;
+	if (pauses > 1) {
+		nic->bg.no_naps = now + NO_NAPS_NS;
+		return false;
+	}
+	return atomic_load_explicit(&nic->controlled, memory_order_relaxed) < nic->bg.window_start;
 }
 
 /* The longer the program has polled, the longer it may be expected to go on. */
@@ -126,13 +172,20 @@ static void
 nap(struct vrb_nic *nic, uint64_t polls)
 {
 	struct pollfd pfd = {.fd = nic->bell, .events = POLLIN};
-	struct timespec ts = {.tv_nsec = (long)RTE_MIN(polls / 2, NAP_MAX_NS)};
+	uint64_t ns = RTE_MAX(polls / 2, nic->bg.nap_ns);
+	struct timespec ts;
 
+	ns = RTE_MIN(ns, NAP_MAX_NS);
+	ts = (struct timespec){.tv_nsec = (long)ns};
 	atomic_store_explicit(&nic->background, VRB_BG_NAPS, memory_order_relaxed);
+	excuse_program(nic);
+	open_window(nic);
 	if (ppoll(&pfd, 1, &ts, NULL) > 0) {
 		/* A control call: look at calls anew from here. */
 		silence_bell(nic);
-		nic->bg.not_before = vrb_now(nic);
+		nic->bg.nap_ns = NAP_MIN_NS;
+	} else {
+		nic->bg.nap_ns = 2 * ns;
 	}
 	atomic_store_explicit(&nic->background, VRB_BG_AWAKE, memory_order_relaxed);
 }
@@ -239,6 +292,7 @@ sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 	}
 	atomic_store_explicit(&nic->sleep_until, deadline, memory_order_relaxed);
 	atomic_store_explicit(&nic->background, VRB_BG_SLEEPS, memory_order_relaxed);
+	open_window(nic);
 	vrb_lcore_leave(old_lcore);
 	vrb_baton_release(&nic->baton);
 	if (deadline > now && !vrb_engine_doorbell(nic->engine) && !atomic_load(&nic->stop) &&
@@ -285,11 +339,14 @@ take_turn(struct vrb_nic *nic)
 	static const struct timespec busy = {.tv_nsec = BUSY_NS};
 	unsigned int old_lcore, work;
 
-	if (polls >= POLLS_NS) {
+	if (polls >= POLLS_NS || program_calls_often(nic, now)) {
 		nap(nic, polls);
 		return;
 	}
+	nic->bg.nap_ns = NAP_MIN_NS;
 	if (!try_for_a_while(nic)) {
+		excuse_program(nic);
+		open_window(nic);
 		nanosleep(&busy, NULL);
 		return;
 	}

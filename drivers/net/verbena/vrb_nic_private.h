@@ -22,7 +22,7 @@
 
 #define VRB_BURST 32
 /* A program polls as long as its calls are no further apart. */
-#define VRB_CALL_GAP_NS 4000
+#define VRB_CALL_GAP_NS 10000
 /*
  * When a program polls now and then the background thread sleeps no longer than this, so that the
  * interrupt can be disabled while the program polls: at the worst a frame that comes when it has
@@ -74,6 +74,9 @@ struct vrb_nic {
 	 */
 	_Atomic uint64_t last_call __rte_cache_aligned;
 	_Atomic uint64_t polls_since; /* start of an unbroken series of calls */
+	_Atomic uint64_t controlled; /* the last control call: what came before does not count */
+	_Atomic uint32_t pauses; /* series that have ended */
+	_Atomic uint32_t calls; /* roughly: threads may overwrite each other's count */
 
 	/* The background thread's, read by the others. */
 	_Atomic uint32_t background __rte_cache_aligned; /* enum vrb_background */
@@ -81,7 +84,10 @@ struct vrb_nic {
 	_Atomic bool stop;
 	/* The background thread's alone. */
 	struct {
-		uint64_t not_before; /* calls that came earlier do not count */
+		uint64_t window_start; /* when it went to sleep the last time */
+		uint32_t window_calls, window_pauses; /* the counts then */
+		uint64_t no_naps; /* until when the program is known to pause */
+		uint64_t nap_ns; /* the next nap, if the program goes on calling */
 		uint64_t active; /* the last round that had something to do */
 		bool stream; /* that round had many frames */
 		uint32_t spin_ns; /* how long it looks for frames before it sleeps */

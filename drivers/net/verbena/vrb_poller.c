@@ -2,10 +2,8 @@
 /*
  * Rounds of the engine, run by whoever holds the baton; here by the program's threads in passing.
  *
- * A round sends first and receives afterwards. While the program polls without a pause, what a
- * round's receiving gives rise to (acknowledgements mostly) waits for the next round: the program
- * sees its completion, and posts its answer, before they are made. That is right only as long as
- * somebody comes back soon: the program, or the background thread after its nap.
+ * A round sends, receives, and sends what the receiving gave rise to. So a program that stops
+ * polling leaves nothing behind that its peer waits for.
  *
  * A program that polls while the background thread sleeps disables the Rx interrupt until something
  * has arrived (watch_instead()). Should it stop polling before that, the thread finds what has come
@@ -188,9 +186,15 @@ note_call(struct vrb_nic *nic)
 	int64_t gap = (int64_t)(now - atomic_load_explicit(&nic->last_call, memory_order_relaxed));
 
 	/* Signed: another thread's time may be later than ours. */
-	if (unlikely(gap > VRB_CALL_GAP_NS))
+	if (unlikely(gap > VRB_CALL_GAP_NS)) {
 		atomic_store_explicit(&nic->polls_since, now, memory_order_relaxed);
+		atomic_store_explicit(&nic->pauses,
+			atomic_load_explicit(&nic->pauses, memory_order_relaxed) + 1,
+			memory_order_relaxed);
+	}
 	atomic_store_explicit(&nic->last_call, now, memory_order_relaxed);
+	atomic_store_explicit(&nic->calls,
+		atomic_load_explicit(&nic->calls, memory_order_relaxed) + 1, memory_order_relaxed);
 	return now;
 }
 
@@ -300,8 +304,7 @@ vrb_nic_progress(struct vrb_nic *nic)
 		else if (nic->run.armed && nic->port.intr_enable)
 			watch_instead(nic, now);
 	}
-	if (received > 0 &&
-		atomic_load_explicit(&nic->background, memory_order_relaxed) != VRB_BG_NAPS)
+	if (received > 0)
 		vrb_poller_tx(nic, now, &sent);
 	note_end(nic, sent + received);
 	yield = out_of_patience(nic, now, sent + received);
@@ -335,6 +338,7 @@ vrb_nic_unlock(struct vrb_nic *nic)
 		watch_no_more(nic, now);
 	if (vrb_engine_doorbell(nic->engine) || vrb_poller_deadline(nic) == 0)
 		vrb_poller_tx(nic, now, &sent);
+	atomic_store_explicit(&nic->controlled, now, memory_order_relaxed);
 	naps = atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_NAPS;
 	give_back(nic, nic->run.saved_lcore);
 	/*
