@@ -10,7 +10,7 @@
 const uint8_t group_mac[6] = {0x01, 0x00, 0x5e, 0x01, 0x02, 0x03};
 
 void
-own_mac(struct rig *r, uint8_t mac[6])
+own_mac(struct rig *r, uint8_t *mac)
 {
 	union ibv_gid gid;
 

@@ -14,7 +14,7 @@
 extern const uint8_t group_mac[6];
 
 /* Of the device. */
-void own_mac(struct rig *r, uint8_t mac[6]);
+void own_mac(struct rig *r, uint8_t *mac);
 
 /* A frame of @p len bytes to @p dst (or with NULL to our own address), without checksums. */
 void make_frame(

@@ -319,10 +319,18 @@ vrb_nic_progress(struct vrb_nic *nic)
 void
 vrb_nic_lock(struct vrb_nic *nic)
 {
+	unsigned int sent = 0;
+
 	if (vrb_is_forked(nic))
 		return;
 	vrb_baton_lock(&nic->baton);
 	nic->run.saved_lcore = vrb_lcore_enter(nic);
+	/*
+	 * What is due goes out first: a queue pair that is about to be destroyed may owe its peer an
+	 * acknowledgement.
+	 */
+	if (vrb_poller_deadline(nic) == 0)
+		vrb_poller_tx(nic, vrb_now(nic), &sent);
 }
 
 void
