@@ -185,6 +185,15 @@ vrb_engine_schedule(struct vrb_qp *qp)
 }
 
 void
+vrb_engine_schedule_first(struct vrb_qp *qp)
+{
+	if (qp->is_active)
+		TAILQ_REMOVE(&qp->engine->active, qp, active);
+	qp->is_active = true;
+	TAILQ_INSERT_HEAD(&qp->engine->active, qp, active);
+}
+
+void
 vrb_engine_ring(struct vrb_qp *qp)
 {
 	struct vrb_engine *e = qp->engine;
@@ -283,6 +292,13 @@ turn(struct vrb_engine *e, struct vrb_qp *qp, struct rte_mbuf **pkts, unsigned i
 
 	if (unlikely(vrb_qp_get_state(qp) >= VRB_QPS_SQE))
 		vrb_qp_flush(qp);
+	/* An acknowledgement is small, and the peer may wait for it: it does not stand behind data.
+	 */
+	if (vrb_resp_ack_due(qp) && !loop_full(e)) {
+		m = vrb_resp_next(qp);
+		if (m != NULL)
+			made += emit(e, m, &pkts[made]);
+	}
 	for (sent = 0; sent < VRB_QP_BURST && made < n; sent++) {
 		if (loop_full(e))
 			break;

@@ -231,6 +231,8 @@ void vrb_engine_async(struct vrb_engine *e, enum vrb_event_type type, void *obj)
 void vrb_explain(struct vrb_engine *e, const char *fmt, ...) __rte_format_printf(2, 3);
 /** Takes a QP off every list of the engine. */
 void vrb_engine_forget(struct vrb_qp *qp);
+/** It is the QP's turn next. */
+void vrb_engine_schedule_first(struct vrb_qp *qp);
 /** Puts the QPs of overrun CQs into the error state. */
 void vrb_engine_overruns(struct vrb_engine *e);
 
@@ -392,6 +394,12 @@ bool vrb_resp_in_sequence(const struct vrb_qp *qp, const struct vrb_pkt *pkt);
 /** Gives back the receive of the current message: its slot in the queue is free. */
 void vrb_resp_release_wqe(struct vrb_qp *qp);
 bool vrb_resp_pending(const struct vrb_qp *qp);
+/** Whether an acknowledgement can be sent at once: no other answer is to come before it. */
+static inline bool
+vrb_resp_ack_due(const struct vrb_qp *qp)
+{
+	return qp->resp.ack_pending && qp->resp.ops_head == qp->resp.ops_tail;
+}
 /** Completes a receive with an error; its slot is free already. */
 void vrb_resp_cqe_error(struct vrb_qp *qp, uint64_t wr_id, enum vrb_wc_status status);
 

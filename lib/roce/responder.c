@@ -14,6 +14,12 @@
 #include "guard.h"
 
 bool
+vrb_qp_owes(const struct vrb_qp *qp)
+{
+	return vrb_resp_pending(qp);
+}
+
+bool
 vrb_resp_pending(const struct vrb_qp *qp)
 {
 	return qp->resp.ops_head != qp->resp.ops_tail || qp->resp.ack_pending;
@@ -25,12 +31,13 @@ acknowledge(struct vrb_qp *qp, uint32_t psn)
 	struct vrb_responder *resp = &qp->resp;
 
 	/* A NAK that is not sent yet says more, and acknowledges what is before it. */
-	if (!resp->ack_pending || (resp->ack_syndrome & VRB_AETH_KIND) == VRB_AETH_ACK) {
+	if (!resp->ack_pending) {
 		resp->ack_pending = true;
 		resp->ack_syndrome = VRB_AETH_ACK;
-		resp->ack_psn = psn;
+		vrb_engine_schedule_first(qp);
 	}
-	vrb_engine_schedule(qp);
+	if ((resp->ack_syndrome & VRB_AETH_KIND) == VRB_AETH_ACK)
+		resp->ack_psn = psn;
 }
 
 static void

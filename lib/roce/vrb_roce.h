@@ -303,6 +303,9 @@ struct vrb_qp_attr {
  * @return 0, -EINVAL (a limit exceeded), -EOPNOTSUPP (type), -ENOMEM
  */
 int vrb_qp_create(struct vrb_engine *e, struct vrb_qp_init *init, struct vrb_qp **qp);
+/** Whether an answer to the peer is still to be sent. Destroying the QP now would let the peer wait
+ * in vain. */
+bool vrb_qp_owes(const struct vrb_qp *qp);
 /** Destroys it in any state; work that is outstanding gives no completion. */
 void vrb_qp_destroy(struct vrb_qp *qp);
 /**

@@ -337,6 +337,7 @@ drop_handle(struct vrb_vqp *qp)
 	while (prev->next_handle != qp)
 		prev = prev->next_handle;
 	if (prev == qp) {
+		vrb_nic_settle(qp->nic, qp->qp);
 		vrb_qp_destroy(qp->qp);
 		return;
 	}

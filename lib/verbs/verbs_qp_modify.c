@@ -145,6 +145,8 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 		return rc;
 	vrb_nic_lock(ctx->nic);
 	from = vrb_qp_state(vrb_to_qp(ibv)->qp);
+	if ((mask & VRB_QP_STATE) && (e.state == VRB_QPS_RESET || e.state == VRB_QPS_ERR))
+		vrb_nic_settle(ctx->nic, vrb_to_qp(ibv)->qp);
 	rc = vrb_qp_modify(vrb_to_qp(ibv)->qp, &e, mask, vrb_nic_now(ctx->nic));
 	if (!rc && mask & IBV_QP_STATE)
 		ibv->state = attr->qp_state;

@@ -114,6 +114,12 @@ vrb_engine_ring(struct vrb_qp *qp)
 }
 
 bool
+vrb_qp_owes(const struct vrb_qp *qp)
+{
+	return false;
+}
+
+bool
 vrb_engine_doorbell(const struct vrb_engine *e)
 {
 	return atomic_load(&fake.doorbell);

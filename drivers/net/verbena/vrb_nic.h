@@ -79,6 +79,12 @@ void vrb_nic_query(struct vrb_nic *nic, struct vrb_nic_info *info);
 
 /** Takes the baton, waiting for it; the poller steps back for those who wait. Not recursive. */
 void vrb_nic_lock(struct vrb_nic *nic);
+/**
+ * Before @p qp is destroyed or leaves the connection: what it owes its peer is sent, if the port
+ * takes it within some milliseconds. With the baton.
+ */
+void vrb_nic_settle(struct vrb_nic *nic, struct vrb_qp *qp);
+
 /** Gives it back, after running what others rang for meanwhile. */
 void vrb_nic_unlock(struct vrb_nic *nic);
 

@@ -27,6 +27,8 @@
 #define YIELD_AFTER_NS 20000
 /* Polling for so long is no mere look. */
 #define WATCH_AFTER_NS 500
+/* How long a queue pair that goes waits for its last answer to be taken by the port. */
+#define SETTLE_NS UINT64_C(5000000)
 /* How often a thread that gives the baton back takes it again for the doorbells of others. */
 #define DOORBELL_ROUNDS 4
 
@@ -319,18 +321,30 @@ vrb_nic_progress(struct vrb_nic *nic)
 void
 vrb_nic_lock(struct vrb_nic *nic)
 {
-	unsigned int sent = 0;
-
 	if (vrb_is_forked(nic))
 		return;
 	vrb_baton_lock(&nic->baton);
 	nic->run.saved_lcore = vrb_lcore_enter(nic);
-	/*
-	 * What is due goes out first: a queue pair that is about to be destroyed may owe its peer an
-	 * acknowledgement.
-	 */
-	if (vrb_poller_deadline(nic) == 0)
-		vrb_poller_tx(nic, vrb_now(nic), &sent);
+}
+
+void
+vrb_nic_settle(struct vrb_nic *nic, struct vrb_qp *qp)
+{
+	uint64_t start;
+
+	if (vrb_is_forked(nic))
+		return;
+	start = vrb_now(nic);
+	while (vrb_qp_owes(qp)) {
+		uint64_t now = vrb_now(nic);
+		unsigned int sent = 0;
+
+		vrb_poller_tx(nic, now, &sent);
+		if (now - start > SETTLE_NS)
+			break;
+		if (sent == 0)
+			sched_yield(); /* the peer has to make room */
+	}
 }
 
 void
