@@ -8,6 +8,7 @@ nobody with 64 KiB of lockable memory, which is what a program has on a machine 
 """
 import argparse
 import contextlib
+import ctypes
 import os
 import pwd
 import re
@@ -27,6 +28,13 @@ SONAME = "libibverbs.so.1"
 SANITIZERS = ("libasan", "libtsan", "libubsan")
 
 
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+# Meson ends a test that takes too long with SIGTERM: what it has started and made goes with it.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
 class Failure(Exception):
     """A test that did not hold; the text says what was seen."""
 
@@ -41,10 +49,15 @@ class Identity:
 
     def popen_args(self):
         if not self.user:
-            return {}
+            return {"preexec_fn": self.prepare}
         return {"user": self.entry.pw_uid, "group": self.entry.pw_gid, "extra_groups": [],
-                "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK,
-                                                         (MEMLOCK, MEMLOCK))}
+                "preexec_fn": self.prepare}
+
+    def prepare(self):
+        """In the new process, as the user that it is to be."""
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # also when this script is killed outright
+        if self.user:
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (MEMLOCK, MEMLOCK))
 
     def own(self, path):
         if self.user:
@@ -293,7 +306,3 @@ def arguments(description, *extra):
 def require(condition, text):
     if not condition:
         raise Failure(text)
-
-
-def main(function):
-    sys.exit(function())
