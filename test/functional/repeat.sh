@@ -5,7 +5,8 @@
 #
 #   test/functional/repeat.sh N [--quick] [GROUP...]
 #
-# A GROUP is a program, such as ib_send_lat, or all. With --quick each program is run in one way only.
+# A GROUP is a program, such as ib_send_lat, or all. With --quick each program is run in one way
+# only.
 # VERBENA names the command; the one of build/ when it is not set.
 set -eu
 [ $# -ge 1 ] || { sed -n '3,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
