@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verbena.h"
 
@@ -207,6 +208,26 @@ print_devices(const char *shim)
 	return status;
 }
 
+/* Where the network of shared memory is, as doc/guides/shmlan.rst has it; other ports have none. */
+static void
+print_folder(const struct vrb_settings *s)
+{
+	const char *port = s->set[VRB_SET_PORT].value;
+	const char *segment = s->set[VRB_SET_SEGMENT].value;
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	/* A port that names them itself is taken at its word. */
+	if (port && (strncmp(port, "net_shmlan", 10) || strstr(port, "segment=") ||
+			    strstr(port, "dir=")))
+		return;
+	if (!segment)
+		segment = vrb_setting_descs[VRB_SET_SEGMENT].fallback;
+	if (runtime && runtime[0])
+		row("folder", "%s/verbena/%s", runtime, segment);
+	else
+		row("folder", "/tmp/verbena-%u/%s", (unsigned int)getuid(), segment);
+}
+
 static void
 print_settings(const struct vrb_settings *s, const struct vrb_preload *preload)
 {
@@ -221,6 +242,7 @@ print_settings(const struct vrb_settings *s, const struct vrb_preload *preload)
 			vrb_origin_name(v->origin), v->origin == VRB_FROM_ENVIRONMENT ? " " : "",
 			v->origin == VRB_FROM_ENVIRONMENT ? d->variable : "");
 	}
+	print_folder(s);
 	row("library", "%s", preload->shim);
 	row("system's library", "%s", preload->upstream[0] ? preload->upstream : "none installed");
 }

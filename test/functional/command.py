@@ -128,7 +128,8 @@ def relocated(site):
 def info(site):
     process = call(site, "info", "--segment", "seen", env={"VERBENA_LOG": "error"})
     ends(process, 0, "vrb0", "Ethernet", "::ffff:198.18.", "RoCEv2", "seen (option)",
-         "error (environment VERBENA_LOG)", "net_shmlan0 (default)")
+         "error (environment VERBENA_LOG)", "net_shmlan0 (default)",
+         str(site.runtime / "verbena/seen"))
     require(not process.err, process.describe())
 
 
