@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verbena.h"
@@ -215,6 +216,7 @@ print_folder(const struct vrb_settings *s)
 	const char *port = s->set[VRB_SET_PORT].value;
 	const char *segment = s->set[VRB_SET_SEGMENT].value;
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
 
 	/* A port that names them itself is taken at its word. */
 	if (port && (strncmp(port, "net_shmlan", 10) || strstr(port, "segment=") ||
@@ -222,7 +224,9 @@ print_folder(const struct vrb_settings *s)
 		return;
 	if (!segment)
 		segment = vrb_setting_descs[VRB_SET_SEGMENT].fallback;
-	if (runtime && runtime[0])
+	/* One of somebody else, as after su, does not count. */
+	if (runtime && runtime[0] && !stat(runtime, &st) && S_ISDIR(st.st_mode) &&
+		st.st_uid == getuid())
 		row("folder", "%s/verbena/%s", runtime, segment);
 	else
 		row("folder", "/tmp/verbena-%u/%s", (unsigned int)getuid(), segment);
