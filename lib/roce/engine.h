@@ -393,7 +393,6 @@ bool vrb_resp_data(struct vrb_qp *qp, const struct vrb_pkt *pkt);
 bool vrb_resp_in_sequence(const struct vrb_qp *qp, const struct vrb_pkt *pkt);
 /** Gives back the receive of the current message: its slot in the queue is free. */
 void vrb_resp_release_wqe(struct vrb_qp *qp);
-bool vrb_resp_pending(const struct vrb_qp *qp);
 /** Whether an acknowledgement can be sent at once: no other answer is to come before it. */
 static inline bool
 vrb_resp_ack_due(const struct vrb_qp *qp)

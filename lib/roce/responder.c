@@ -16,12 +16,6 @@
 bool
 vrb_qp_owes(const struct vrb_qp *qp)
 {
-	return vrb_resp_pending(qp);
-}
-
-bool
-vrb_resp_pending(const struct vrb_qp *qp)
-{
 	return qp->resp.ops_head != qp->resp.ops_tail || qp->resp.ack_pending;
 }
 
