@@ -123,7 +123,6 @@ as_many_completions_fit_as_were_asked_for(void **state)
 {
 	struct rig *r = *state;
 	struct ibv_async_event event;
-	struct pollfd fd = {.fd = r->ctx->async_fd, .events = POLLIN};
 	struct ibv_wc wc[32];
 	int i, n = 0;
 
@@ -135,10 +134,8 @@ as_many_completions_fit_as_were_asked_for(void **state)
 	assert_int_equal(n, 32);
 	for (i = 0; i < n; i++)
 		assert_int_equal(wc[i].wr_id, i);
-	if (poll(&fd, 1, 0)) {
-		ibv_get_async_event(r->ctx, &event);
+	if (next_event(r, &event, 0))
 		fail_msg("event %d", event.event_type);
-	}
 }
 
 static void
@@ -146,20 +143,15 @@ overflow_is_an_event(void **state)
 {
 	struct rig *r = *state;
 	struct ibv_async_event event;
-	struct pollfd fd = {.fd = r->ctx->async_fd, .events = POLLIN};
 
 	use_cq(r, ibv_create_cq(r->ctx, 1, NULL, NULL, 0));
 	complete(r, 0, r->cq->cqe + 1);
-	assert_int_equal(poll(&fd, 1, 5000), 1);
-	assert_int_equal(ibv_get_async_event(r->ctx, &event), 0);
+	assert_true(next_event(r, &event, 5000));
 	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
 	assert_ptr_equal(event.element.cq, r->cq);
-	ibv_ack_async_event(&event);
 	/* The queue pairs that use it fail, too; their events are of no interest here. */
-	while (poll(&fd, 1, 50) == 1) {
-		assert_int_equal(ibv_get_async_event(r->ctx, &event), 0);
-		ibv_ack_async_event(&event);
-	}
+	while (next_event(r, &event, 50))
+		;
 }
 
 static void

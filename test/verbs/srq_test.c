@@ -2,66 +2,7 @@
 /*
  * Shared receive queues: limits, the low watermark, resizing, and who takes from them.
  */
-#include <poll.h>
-#include <stdlib.h>
-
-#include "verbs_util.h"
-
-static struct ibv_srq *
-make_srq(struct rig *r, uint32_t max_wr, uint32_t max_sge)
-{
-	struct ibv_srq_init_attr attr = {
-		.srq_context = r, .attr = {.max_wr = max_wr, .max_sge = max_sge}};
-
-	return ibv_create_srq(r->pd, &attr);
-}
-
-static int
-post(struct rig *r, struct ibv_srq *srq, uint64_t id)
-{
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)r->buf + BUF_SIZE / 2, .length = 64, .lkey = r->mr->lkey};
-	struct ibv_recv_wr *bad, wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
-
-	return ibv_post_srq_recv(srq, &wr, &bad);
-}
-
-/* Two queue pairs that receive from the SRQ, each sending to the other. */
-static void
-connect_to(struct rig *r, struct ibv_srq *srq)
-{
-	r->a = make_qp(r, NULL, srq);
-	r->b = make_qp(r, NULL, srq);
-	connect_qp(r, r->a, r->b);
-	connect_qp(r, r->b, r->a);
-}
-
-static void
-disconnect(struct rig *r, struct ibv_srq *srq)
-{
-	assert_int_equal(ibv_destroy_qp(r->a), 0);
-	assert_int_equal(ibv_destroy_qp(r->b), 0);
-	r->a = r->b = NULL;
-	assert_int_equal(ibv_destroy_srq(srq), 0);
-}
-
-/* Sends one message; both completions are polled. @return wr_id of the receive */
-static uint64_t
-send_one(struct rig *r, struct ibv_qp *qp)
-{
-	struct ibv_wc wc;
-	uint64_t id = UINT64_MAX;
-	int i;
-
-	assert_int_equal(post_send(r, qp, 1000, IBV_WR_SEND, r->buf, 8), 0);
-	for (i = 0; i < 2; i++) {
-		assert_true(poll_for(r->cq, &wc));
-		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		if (wc.opcode == IBV_WC_RECV)
-			id = wc.wr_id;
-	}
-	return id;
-}
+#include "srq_util.h"
 
 static void
 limits_are_enforced_and_reached(void **state)
@@ -129,8 +70,8 @@ as_many_receives_fit_as_were_granted(void **state)
 
 	ibv_query_srq(srq, &attr);
 	for (i = 0; i < attr.max_wr; i++)
-		assert_int_equal(post(r, srq, i), 0);
-	expect_errno(post(r, srq, i), ENOMEM);
+		assert_int_equal(post_srq(r, srq, i), 0);
+	expect_errno(post_srq(r, srq, i), ENOMEM);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
@@ -153,12 +94,12 @@ queue_pairs_take_receives_in_order_of_arrival(void **state)
 	struct ibv_srq *srq = make_srq(r, 10, 1);
 	uint64_t i;
 
-	connect_to(r, srq);
+	pair_on_srq(r, srq);
 	for (i = 0; i < 10; i++)
-		assert_int_equal(post(r, srq, i), 0);
+		assert_int_equal(post_srq(r, srq, i), 0);
 	for (i = 0; i < 10; i++)
 		assert_int_equal(send_one(r, i % 2 ? r->a : r->b), i);
-	disconnect(r, srq);
+	destroy_pair_and_srq(r, srq);
 }
 
 static void
@@ -169,13 +110,13 @@ queue_pair_with_a_shared_queue_has_none_of_its_own(void **state)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	connect_to(r, srq);
+	pair_on_srq(r, srq);
 	expect_errno(post_recv(r, r->a, 0, r->buf, 1), EINVAL);
 	assert_int_equal(ibv_query_qp(r->a, &attr, 0, &init), 0);
 	assert_ptr_equal(init.srq, srq);
 	assert_ptr_equal(r->a->srq, srq);
 	expect_errno(ibv_destroy_srq(srq), EBUSY);
-	disconnect(r, srq);
+	destroy_pair_and_srq(r, srq);
 }
 
 static void
@@ -185,26 +126,14 @@ error_state_leaves_the_shared_queue_alone(void **state)
 	struct ibv_srq *srq = make_srq(r, 10, 1);
 	struct ibv_qp *third = make_qp(r, NULL, srq);
 
-	connect_to(r, srq);
-	assert_int_equal(post(r, srq, 5), 0);
+	pair_on_srq(r, srq);
+	assert_int_equal(post_srq(r, srq, 5), 0);
 	connect_qp(r, third, r->a);
 	step(r, third, IBV_QPS_ERR, NULL);
 	expect_no_completion(r->cq);
 	assert_int_equal(send_one(r, r->a), 5);
 	assert_int_equal(ibv_destroy_qp(third), 0);
-	disconnect(r, srq);
-}
-
-static bool
-next_event(struct rig *r, struct ibv_async_event *event, int ms)
-{
-	struct pollfd fd = {.fd = r->ctx->async_fd, .events = POLLIN};
-
-	if (poll(&fd, 1, ms) != 1)
-		return false;
-	assert_int_equal(ibv_get_async_event(r->ctx, event), 0);
-	ibv_ack_async_event(event);
-	return true;
+	destroy_pair_and_srq(r, srq);
 }
 
 static void
@@ -216,9 +145,9 @@ low_watermark_is_told_once(void **state)
 	struct ibv_async_event event;
 	uint64_t i;
 
-	connect_to(r, srq);
+	pair_on_srq(r, srq);
 	for (i = 0; i < 10; i++)
-		assert_int_equal(post(r, srq, i), 0);
+		assert_int_equal(post_srq(r, srq, i), 0);
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(ibv_query_srq(srq, &attr), 0);
 	assert_int_equal(attr.srq_limit, 7);
@@ -233,7 +162,7 @@ low_watermark_is_told_once(void **state)
 	assert_false(next_event(r, &event, 20));
 	assert_int_equal(ibv_query_srq(srq, &attr), 0);
 	assert_int_equal(attr.srq_limit, 0);
-	disconnect(r, srq);
+	destroy_pair_and_srq(r, srq);
 }
 
 static void
@@ -247,7 +176,7 @@ bad_changes_change_nothing(void **state)
 
 	ibv_query_device(r->ctx, &dev);
 	for (i = 0; i < 8; i++)
-		assert_int_equal(post(r, srq, (uint64_t)i), 0);
+		assert_int_equal(post_srq(r, srq, (uint64_t)i), 0);
 	ibv_query_srq(srq, &before);
 	attr = (struct ibv_srq_attr){.max_wr = 7, .srq_limit = 2};
 	expect_errno(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
@@ -258,10 +187,10 @@ bad_changes_change_nothing(void **state)
 	expect_errno(ibv_modify_srq(srq, &attr, 1 << 5), EINVAL);
 	ibv_query_srq(srq, &attr);
 	assert_memory_equal(&attr, &before, sizeof(attr));
-	connect_to(r, srq);
+	pair_on_srq(r, srq);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(send_one(r, r->a), i);
-	disconnect(r, srq);
+	destroy_pair_and_srq(r, srq);
 }
 
 static void
@@ -274,16 +203,16 @@ resizing_keeps_what_is_posted_in_order(void **state)
 	uint64_t i;
 
 	for (i = 0; i < 8; i++)
-		assert_int_equal(post(r, srq, i), 0);
+		assert_int_equal(post_srq(r, srq, i), 0);
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		attr.max_wr = sizes[i];
 		assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
 		assert_true(attr.max_wr >= sizes[i]);
 	}
-	connect_to(r, srq);
+	pair_on_srq(r, srq);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(send_one(r, r->a), i);
-	disconnect(r, srq);
+	destroy_pair_and_srq(r, srq);
 }
 
 static void

@@ -2,6 +2,7 @@
 /*
  * See verbs_util.h.
  */
+#include <poll.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -231,6 +232,18 @@ expect_no_completion(struct ibv_cq *cq)
 	do
 		assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
 	while (now_ms() < end);
+}
+
+bool
+next_event(struct rig *r, struct ibv_async_event *event, int ms)
+{
+	struct pollfd fd = {.fd = r->ctx->async_fd, .events = POLLIN};
+
+	if (poll(&fd, 1, ms) != 1)
+		return false;
+	assert_int_equal(ibv_get_async_event(r->ctx, event), 0);
+	ibv_ack_async_event(event);
+	return true;
 }
 
 struct ibv_send_wr

@@ -69,6 +69,9 @@ enum ibv_wc_status next_status(struct ibv_cq *cq);
 /* Polls for a while; no completion may come. */
 void expect_no_completion(struct ibv_cq *cq);
 
+/* The next asynchronous event, acknowledged, if one comes in that time. */
+bool next_event(struct rig *r, struct ibv_async_event *event, int ms);
+
 /* Posting of one WR with one SGE. */
 int post_send(struct rig *r, struct ibv_qp *qp, uint64_t id, enum ibv_wr_opcode op, void *addr,
 	uint32_t len);

@@ -5,47 +5,13 @@
  */
 #include <stdlib.h>
 
-#include "raw_util.h"
-
-static struct ibv_wq_init_attr
-usual(struct rig *r)
-{
-	return (struct ibv_wq_init_attr){
-		.wq_type = IBV_WQT_RQ, .max_wr = 10, .max_sge = 2, .pd = r->pd, .cq = r->cq};
-}
-
-static struct ibv_wq *
-make_wq(struct rig *r)
-{
-	struct ibv_wq_init_attr attr = usual(r);
-	struct ibv_wq *wq = ibv_create_wq(r->ctx, &attr);
-
-	assert_non_null(wq);
-	return wq;
-}
-
-static int
-go(struct ibv_wq *wq, enum ibv_wq_state state)
-{
-	struct ibv_wq_attr attr = {.attr_mask = IBV_WQ_ATTR_STATE, .wq_state = state};
-
-	return ibv_modify_wq(wq, &attr);
-}
-
-static int
-post(struct rig *r, struct ibv_wq *wq, uint64_t id)
-{
-	struct ibv_sge sge = {.addr = (uintptr_t)r->buf, .length = 2000, .lkey = r->mr->lkey};
-	struct ibv_recv_wr *bad, wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
-
-	return ibv_post_wq_recv(wq, &wr, &bad);
-}
+#include "wq_util.h"
 
 static void
 creation_tells_the_actual_sizes(void **state)
 {
 	struct rig *r = *state;
-	struct ibv_wq_init_attr attr = usual(r);
+	struct ibv_wq_init_attr attr = wq_attr(r);
 	struct ibv_wq *wq = ibv_create_wq(r->ctx, &attr);
 	uint32_t i;
 
@@ -55,10 +21,10 @@ creation_tells_the_actual_sizes(void **state)
 	assert_ptr_equal(wq->cq, r->cq);
 	assert_ptr_equal(wq->pd, r->pd);
 	assert_ptr_equal(wq->context, r->ctx);
-	assert_int_equal(go(wq, IBV_WQS_RDY), 0);
+	assert_int_equal(wq_to(wq, IBV_WQS_RDY), 0);
 	for (i = 0; i < attr.max_wr; i++)
-		assert_int_equal(post(r, wq, i), 0);
-	expect_errno(post(r, wq, i), ENOMEM);
+		assert_int_equal(post_wq(r, wq, i), 0);
+	expect_errno(post_wq(r, wq, i), ENOMEM);
 	assert_int_equal(ibv_destroy_wq(wq), 0);
 }
 
@@ -72,7 +38,7 @@ wrong_attributes_are_refused(void **state)
 	assert_int_equal(ibv_query_device_ex(r->ctx, NULL, &dev), 0);
 #define REFUSED(err, ...) \
 	do { \
-		attr = usual(r); \
+		attr = wq_attr(r); \
 		__VA_ARGS__; \
 		expect_null(ibv_create_wq(r->ctx, &attr), err); \
 	} while (0)
@@ -105,11 +71,11 @@ states_change_as_the_table_says(void **state)
 			struct ibv_wq *wq = make_wq(r);
 
 			if (from != IBV_WQS_RESET)
-				assert_int_equal(go(wq, IBV_WQS_RDY), 0);
+				assert_int_equal(wq_to(wq, IBV_WQS_RDY), 0);
 			if (from == IBV_WQS_ERR)
-				assert_int_equal(go(wq, IBV_WQS_ERR), 0);
+				assert_int_equal(wq_to(wq, IBV_WQS_ERR), 0);
 			assert_int_equal(
-				go(wq, (enum ibv_wq_state)to), allowed[from][to] ? 0 : EINVAL);
+				wq_to(wq, (enum ibv_wq_state)to), allowed[from][to] ? 0 : EINVAL);
 			assert_int_equal(wq->state, allowed[from][to] ? to : from);
 			assert_int_equal(ibv_destroy_wq(wq), 0);
 		}
@@ -128,7 +94,7 @@ wrong_modifications_change_nothing(void **state)
 	expect_errno(ibv_modify_wq(wq, &attr), EINVAL);
 	attr.curr_wq_state = IBV_WQS_UNKNOWN;
 	expect_errno(ibv_modify_wq(wq, &attr), EINVAL);
-	expect_errno(go(wq, IBV_WQS_UNKNOWN), EINVAL);
+	expect_errno(wq_to(wq, IBV_WQS_UNKNOWN), EINVAL);
 	attr.attr_mask = IBV_WQ_ATTR_RESERVED;
 	expect_errno(ibv_modify_wq(wq, &attr), EINVAL);
 	attr.attr_mask = IBV_WQ_ATTR_FLAGS;
@@ -151,7 +117,7 @@ nothing_can_be_posted_in_reset(void **state)
 	struct rig *r = *state;
 	struct ibv_wq *wq = make_wq(r);
 
-	expect_errno(post(r, wq, 1), EINVAL);
+	expect_errno(post_wq(r, wq, 1), EINVAL);
 	assert_int_equal(ibv_destroy_wq(wq), 0);
 }
 
@@ -162,10 +128,10 @@ receives_are_flushed_in_the_error_state(void **state)
 	struct ibv_wq *wq = make_wq(r);
 	struct ibv_wc wc;
 
-	assert_int_equal(go(wq, IBV_WQS_RDY), 0);
-	assert_int_equal(post(r, wq, 1), 0);
-	assert_int_equal(go(wq, IBV_WQS_ERR), 0);
-	assert_int_equal(post(r, wq, 2), 0);
+	assert_int_equal(wq_to(wq, IBV_WQS_RDY), 0);
+	assert_int_equal(post_wq(r, wq, 1), 0);
+	assert_int_equal(wq_to(wq, IBV_WQS_ERR), 0);
+	assert_int_equal(post_wq(r, wq, 2), 0);
 	assert_true(poll_for(r->cq, &wc));
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(wc.wr_id, 1);
@@ -181,11 +147,11 @@ reset_forgets_what_was_posted(void **state)
 	struct rig *r = *state;
 	struct ibv_wq *wq = make_wq(r);
 
-	assert_int_equal(go(wq, IBV_WQS_RDY), 0);
-	assert_int_equal(post(r, wq, 1), 0);
-	assert_int_equal(go(wq, IBV_WQS_RESET), 0);
-	assert_int_equal(go(wq, IBV_WQS_RDY), 0);
-	assert_int_equal(go(wq, IBV_WQS_ERR), 0);
+	assert_int_equal(wq_to(wq, IBV_WQS_RDY), 0);
+	assert_int_equal(post_wq(r, wq, 1), 0);
+	assert_int_equal(wq_to(wq, IBV_WQS_RESET), 0);
+	assert_int_equal(wq_to(wq, IBV_WQS_RDY), 0);
+	assert_int_equal(wq_to(wq, IBV_WQS_ERR), 0);
 	expect_no_completion(r->cq);
 	assert_int_equal(ibv_destroy_wq(wq), 0);
 }
@@ -200,10 +166,10 @@ partial_post_stops_at_the_bad_one(void **state)
 		{.wr_id = 2, .sg_list = sge, .num_sge = 8, .next = &wr[2]}, {.wr_id = 3}};
 	struct ibv_recv_wr *bad = NULL;
 
-	assert_int_equal(go(wq, IBV_WQS_RDY), 0);
+	assert_int_equal(wq_to(wq, IBV_WQS_RDY), 0);
 	expect_errno(ibv_post_wq_recv(wq, wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr[1]);
-	assert_int_equal(go(wq, IBV_WQS_ERR), 0);
+	assert_int_equal(wq_to(wq, IBV_WQS_ERR), 0);
 	assert_int_equal(next_status(r->cq), IBV_WC_WR_FLUSH_ERR);
 	expect_no_completion(r->cq);
 	assert_int_equal(ibv_destroy_wq(wq), 0);
@@ -215,7 +181,7 @@ cq_and_pd_are_busy_while_it_is_there(void **state)
 	struct rig *r = *state;
 	struct ibv_pd *pd = ibv_alloc_pd(r->ctx);
 	struct ibv_cq *cq = ibv_create_cq(r->ctx, 1, NULL, NULL, 0);
-	struct ibv_wq_init_attr attr = usual(r);
+	struct ibv_wq_init_attr attr = wq_attr(r);
 	struct ibv_wq *wq;
 
 	attr.pd = pd;

@@ -3,97 +3,11 @@
  * XRC: domains (ibv_open_xrcd(3)), their shared receive queues, initiators, targets, and further
  * handles of a target (ibv_open_qp(3)).
  */
-#include "verbs_util.h"
-
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define XRCD_MASK (IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS)
-
-static struct ibv_xrcd *
-open_domain(struct ibv_context *ctx, int fd, int oflags)
-{
-	struct ibv_xrcd_init_attr attr = {.comp_mask = XRCD_MASK, .fd = fd, .oflags = oflags};
-
-	return ibv_open_xrcd(ctx, &attr);
-}
-
-static struct ibv_srq *
-make_srq(struct rig *r, struct ibv_xrcd *xrcd)
-{
-	struct ibv_srq_init_attr_ex attr = {
-		.attr = {.max_wr = 8, .max_sge = 1},
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-		.srq_type = IBV_SRQT_XRC,
-		.pd = r->pd,
-		.xrcd = xrcd,
-		.cq = r->cq,
-	};
-	struct ibv_srq *srq = ibv_create_srq_ex(r->ctx, &attr);
-
-	assert_non_null(srq);
-	return srq;
-}
-
-static struct ibv_qp *
-make_target(struct rig *r, struct ibv_xrcd *xrcd)
-{
-	struct ibv_qp_init_attr_ex attr = {
-		.qp_type = IBV_QPT_XRC_RECV,
-		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
-		.xrcd = xrcd,
-	};
-	struct ibv_qp *qp = ibv_create_qp_ex(r->ctx, &attr);
-
-	assert_non_null(qp);
-	return qp;
-}
-
-static struct ibv_qp *
-make_initiator(struct rig *r)
-{
-	struct ibv_qp_init_attr attr = {
-		.send_cq = r->cq,
-		.cap = {.max_send_wr = 8, .max_send_sge = 1},
-		.qp_type = IBV_QPT_XRC_SEND,
-	};
-	struct ibv_qp *qp = ibv_create_qp(r->pd, &attr);
-
-	assert_non_null(qp);
-	return qp;
-}
-
-static int
-post_srq(struct rig *r, struct ibv_srq *srq, uint64_t id)
-{
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)r->buf + BUF_SIZE / 2, .length = 256, .lkey = r->mr->lkey};
-	struct ibv_recv_wr *bad, wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
-
-	return ibv_post_srq_recv(srq, &wr, &bad);
-}
-
-static int
-send_to(struct rig *r, struct ibv_qp *qp, uint32_t srqn)
-{
-	struct ibv_send_wr wr, *bad;
-	struct ibv_sge sge;
-
-	wr = make_wr(IBV_WR_SEND, &sge, r, r->buf, 32);
-	wr.qp_type.xrc.remote_srqn = srqn;
-	return ibv_post_send(qp, &wr, &bad);
-}
-
-static uint32_t
-number_of(struct ibv_srq *srq)
-{
-	uint32_t num;
-
-	assert_int_equal(ibv_get_srq_num(srq, &num), 0);
-	return num;
-}
+#include "srq_util.h"
+#include "xrc_util.h"
 
 static int
 temp_file(void)
@@ -163,7 +77,7 @@ close_xrcd_is_busy_while_objects_stand_in_it(void **state)
 {
 	struct rig *r = *state;
 	struct ibv_xrcd *xrcd = open_domain(r->ctx, -1, O_CREAT);
-	struct ibv_srq *srq = make_srq(r, xrcd);
+	struct ibv_srq *srq = make_xrc_srq(r, xrcd);
 	struct ibv_qp *target;
 
 	expect_errno(ibv_close_xrcd(xrcd), EBUSY);
@@ -181,7 +95,7 @@ only_xrc_srqs_have_numbers(void **state)
 	struct rig *r = *state;
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_xrcd *xrcd = open_domain(r->ctx, -1, O_CREAT);
-	struct ibv_srq *a = make_srq(r, xrcd), *b = make_srq(r, xrcd);
+	struct ibv_srq *a = make_xrc_srq(r, xrcd), *b = make_xrc_srq(r, xrcd);
 	struct ibv_srq *basic = ibv_create_srq(r->pd, &attr);
 	uint32_t num;
 
@@ -211,50 +125,17 @@ create_refuses_missing_parts(void **state)
 	expect_null(ibv_create_srq_ex(r->ctx, &attr), EINVAL);
 	expect_null(ibv_create_qp_ex(r->ctx, &target), EINVAL);
 	/* Its receives are for targets only. */
-	rc.srq = make_srq(r, xrcd);
+	rc.srq = make_xrc_srq(r, xrcd);
 	expect_null(ibv_create_qp(r->pd, &rc), EINVAL);
 	assert_int_equal(ibv_destroy_srq(rc.srq), 0);
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
-}
-
-/* What most of the following needs: an initiator that is connected with a target. */
-struct pair {
-	struct ibv_xrcd *xrcd;
-	struct ibv_srq *srq, *other;
-	struct ibv_qp *from, *to;
-};
-
-static struct pair
-open_pair(struct rig *r)
-{
-	struct pair p;
-
-	p.xrcd = open_domain(r->ctx, -1, O_CREAT);
-	p.srq = make_srq(r, p.xrcd);
-	p.other = make_srq(r, p.xrcd);
-	p.from = make_initiator(r);
-	p.to = make_target(r, p.xrcd);
-	/* With the attributes of RC, as programs do. */
-	connect_qp(r, p.to, p.from);
-	connect_qp(r, p.from, p.to);
-	return p;
-}
-
-static void
-close_pair(struct pair *p)
-{
-	assert_int_equal(ibv_destroy_qp(p->from), 0);
-	assert_int_equal(ibv_destroy_qp(p->to), 0);
-	assert_int_equal(ibv_destroy_srq(p->srq), 0);
-	assert_int_equal(ibv_destroy_srq(p->other), 0);
-	assert_int_equal(ibv_close_xrcd(p->xrcd), 0);
 }
 
 static void
 send_arrives_in_the_srq_that_it_names(void **state)
 {
 	struct rig *r = *state;
-	struct pair p = open_pair(r);
+	struct xrc_pair p = open_pair(r);
 	struct ibv_wc wc;
 
 	assert_int_equal(post_srq(r, p.srq, 5), 0);
@@ -278,7 +159,7 @@ static void
 target_has_no_queues_to_post_to(void **state)
 {
 	struct rig *r = *state;
-	struct pair p = open_pair(r);
+	struct xrc_pair p = open_pair(r);
 
 	expect_errno(post_send(r, p.to, 1, IBV_WR_SEND, r->buf, 8), EINVAL);
 	expect_errno(post_recv(r, p.to, 1, r->buf, 8), EINVAL);
@@ -290,7 +171,7 @@ static void
 wrong_srq_number_is_a_remote_invalid_request(void **state)
 {
 	struct rig *r = *state;
-	struct pair p = open_pair(r);
+	struct xrc_pair p = open_pair(r);
 	struct ibv_async_event event;
 
 	assert_int_equal(send_to(r, p.from, 0xabcdef), 0);
@@ -326,7 +207,7 @@ open_qp_finds_targets_of_the_domain_only(void **state)
 {
 	struct rig *r = *state;
 	struct ibv_xrcd *other = open_domain(r->ctx, -1, O_CREAT);
-	struct pair p = open_pair(r);
+	struct xrc_pair p = open_pair(r);
 
 	expect_null(open_target(r, other, p.to->qp_num, NULL), EINVAL);
 	expect_null(open_target(r, p.xrcd, p.from->qp_num, NULL), EINVAL);
@@ -341,7 +222,7 @@ static void
 target_lives_as_long_as_one_handle_of_it(void **state)
 {
 	struct rig *r = *state;
-	struct pair p = open_pair(r);
+	struct xrc_pair p = open_pair(r);
 	struct ibv_qp *second = open_target(r, p.xrcd, p.to->qp_num, r);
 	struct ibv_async_event event;
 
