@@ -72,7 +72,7 @@ vrb_engine_destroy(struct vrb_engine *e)
 	}
 	vrb_wq_forget(e);
 	vrb_ah_forget(e);
-	for (i = 0; e->srqs != NULL && i < VRB_MAX_SRQ; i++) {
+	for (i = 0; e->srqs != NULL && i <= VRB_MAX_SRQ; i++) {
 		if (e->srqs[i] != NULL)
 			vrb_srq_destroy(e->srqs[i]);
 	}
@@ -309,7 +309,7 @@ turn(struct vrb_engine *e, struct vrb_qp *qp, struct rte_mbuf **pkts, unsigned i
 			break;
 		made += emit(e, m, &pkts[made]);
 	}
-	*more = m != NULL || e->starved || loop_full(e);
+	*more = m != NULL || e->starved || e->direct_left == 0 || loop_full(e);
 	/* Answers do not wait for a requester that always has something to send. */
 	if (sent == VRB_QP_BURST && made < n && !loop_full(e)) {
 		m = vrb_resp_next(qp);
@@ -327,6 +327,7 @@ vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 
 	e->now = now;
 	e->starved = false;
+	e->direct_left = VRB_DIRECT_CALL;
 	take_doorbells(e);
 	run_timers(e);
 	while (made < n && (qp = TAILQ_FIRST(&e->active)) != NULL) {
@@ -337,9 +338,9 @@ vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 		made += turn(e, qp, pkts + made, n - made, &more);
 		if (more)
 			vrb_engine_schedule(qp);
-		/* Packets have to be sent, or those to ourselves received, before more can be made.
-		 */
-		if (e->starved || loop_full(e))
+		/* Packets have to be sent, or those to ourselves received, before more can be made;
+		 * or this call has moved enough itself. */
+		if (e->starved || e->direct_left == 0 || loop_full(e))
 			break;
 	}
 	if (unlikely(e->cq_overrun))

@@ -16,6 +16,7 @@
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
+#include "board.h"
 #include "hdr.h"
 #include "opcode.h"
 #include "rss.h"
@@ -102,6 +103,25 @@ struct vrb_requester {
 	} rd[VRB_MAX_RD_ATOM];
 };
 
+/** The direct path of a queue pair (direct.c). */
+struct vrb_direct {
+	void *peer; /* NULL: packets only */
+	uint32_t gen; /* of the peer's connection, 0: not known yet */
+	bool moving; /* the WQE at sq->next is being moved, and no packet of it was sent */
+	uint32_t off; /* so many bytes of it are there */
+	/* whether small messages go this way */
+	bool small;
+	bool asked; /* the answer to ask_psn is awaited */
+	uint32_t ask_psn;
+	uint32_t count; /* messages until that is looked at again */
+	uint32_t run; /* messages that go directly between two trials */
+	uint32_t gap; /* average time from one message to the next, ns */
+	uint32_t answer; /* average time from a message that is alone to its answer, ns; 0: unknown
+			  */
+	uint64_t started; /* when the last message was */
+	uint64_t ask_time;
+};
+
 struct vrb_completer {
 	uint32_t gap_psn; /* where a missing response has been asked for again */
 	bool gap;
@@ -167,8 +187,11 @@ struct vrb_qp {
 	uint32_t timer_pos; /* place in the heap, from 1; 0: not in it */
 
 	struct vrb_path path; /* to the peer; of UD unused */
+	bool on_board;
+	uint32_t gen; /* of the connection: the board's */
 
 	struct vrb_requester req;
+	struct vrb_direct direct;
 	struct vrb_completer comp;
 	struct vrb_responder resp;
 };
@@ -190,6 +213,8 @@ struct vrb_engine {
 	bool out_multicast; /* it is for a group */
 	bool starved; /* the mempool ran dry in this call */
 	bool cq_overrun; /* a CQ overflowed: its QPs are to fail */
+	uint32_t direct_left; /* bytes that this call may still move directly */
+	uint32_t next_gen;
 	uint32_t max_mtu;
 	TAILQ_HEAD(, vrb_qp) active;
 	_Atomic(struct vrb_qp *) rung;
@@ -200,7 +225,7 @@ struct vrb_engine {
 	uint32_t num_qps, next_qpn;
 	struct vrb_mr **mrs; /* by key >> 8 */
 	struct vrb_mr *spare_mrs; /* freed, to be used again; linked by their mr */
-	struct vrb_srq **srqs; /* by number */
+	struct vrb_srq **srqs; /* by number, 1 to VRB_MAX_SRQ */
 	LIST_HEAD(, vrb_cq) cqs;
 	LIST_HEAD(, vrb_pd) pds;
 	uint32_t next_srq;
@@ -300,6 +325,41 @@ int vrb_mw_invalidate(struct vrb_engine *e, struct vrb_qp *qp, uint32_t rkey, co
 
 /** Invalidates the windows of type 2 that were bound on a QP which is going away. */
 void vrb_mw_forget_qp(struct vrb_engine *e, struct vrb_qp *qp);
+
+/* board.c */
+void vrb_board_put_mr(struct vrb_engine *e, const struct vrb_mr *mr);
+/** Nobody accesses the region any more when it returns. */
+void vrb_board_drop_mr(struct vrb_engine *e, const struct vrb_mr *mr);
+/** Shows the queue pair as it is now, if it is connected. */
+void vrb_board_put_qp(struct vrb_qp *qp);
+/** Without waiting for those that are moving bytes: vrb_board_settle() does. */
+void vrb_board_drop_qp(struct vrb_qp *qp);
+void vrb_board_settle(struct vrb_engine *e);
+
+/* direct.c */
+enum vrb_direct_choice {
+	VRB_BY_PACKETS,
+	VRB_DIRECTLY,
+	VRB_DIRECTLY_LATER, /* when all before it is acknowledged */
+};
+/** Which way a WQE goes that is about to start. There is a peer. */
+enum vrb_direct_choice vrb_direct_choose(
+	struct vrb_qp *qp, const struct vrb_send_wqe *wqe, uint64_t now);
+/** Moves the next part. @return 1: the WQE is done, 0: there is more to it, -errno: it is sent in
+ * packets, from its start */
+int vrb_direct_move(struct vrb_qp *qp, const struct vrb_send_wqe *wqe);
+/** What was sent has been answered up to req.una. */
+void vrb_direct_answered(struct vrb_qp *qp, uint64_t now);
+/** To the peer that the address vector names. */
+void vrb_direct_open(struct vrb_qp *qp);
+void vrb_direct_close(struct vrb_qp *qp);
+/** Whether it has to wait for an acknowledgement of everything before it. */
+static inline bool
+vrb_direct_waits(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
+{
+	return qp->direct.peer != NULL && wqe->length >= VRB_DIRECT_WAIT &&
+	       (wqe->opcode == VRB_WR_RDMA_WRITE || wqe->opcode == VRB_WR_RDMA_READ);
+}
 
 /* cq.c */
 /** The entry to fill, never NULL: of an overrun CQ a scratch one. */

@@ -33,7 +33,7 @@ vrb_rq_init(struct vrb_rq *rq, uint32_t max_wr, uint32_t max_sge)
 struct vrb_srq *
 vrb_srq_find(const struct vrb_engine *e, uint32_t num)
 {
-	return num < VRB_MAX_SRQ && e->srqs != NULL ? e->srqs[num] : NULL;
+	return num <= VRB_MAX_SRQ && e->srqs != NULL ? e->srqs[num] : NULL;
 }
 
 /** A free number, or 0: it is not given out, so that programs can tell it from none. */
@@ -43,12 +43,12 @@ take_num(struct vrb_engine *e)
 	uint32_t i;
 
 	if (e->srqs == NULL)
-		e->srqs = calloc(VRB_MAX_SRQ, sizeof(*e->srqs));
+		e->srqs = calloc(VRB_MAX_SRQ + 1, sizeof(*e->srqs));
 	if (e->srqs == NULL)
 		return 0;
 	for (i = 0; i < VRB_MAX_SRQ; i++) {
-		e->next_srq = (e->next_srq + 1) % VRB_MAX_SRQ;
-		if (e->next_srq != 0 && e->srqs[e->next_srq] == NULL)
+		e->next_srq = e->next_srq % VRB_MAX_SRQ + 1;
+		if (e->srqs[e->next_srq] == NULL)
 			return e->next_srq;
 	}
 	return 0;

@@ -2,6 +2,8 @@
 /*
  * Shared receive queues: limits, the low watermark, resizing, and who takes from them.
  */
+#include <stdlib.h>
+
 #include "srq_util.h"
 
 static void
@@ -18,6 +20,34 @@ limits_are_enforced_and_reached(void **state)
 	srq = make_srq(r, (uint32_t)dev.max_srq_wr, (uint32_t)dev.max_srq_sge);
 	assert_non_null(srq);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static void
+as_many_queues_as_are_reported_can_be_had(void **state)
+{
+	struct rig *r = *state;
+	struct ibv_device_attr dev;
+	struct ibv_srq **srqs;
+	int i, n;
+
+	assert_int_equal(ibv_query_device(r->ctx, &dev), 0);
+	/* Some hardware has millions. */
+	n = dev.max_srq < 20000 ? dev.max_srq : 20000;
+	srqs = calloc((size_t)n, sizeof(*srqs));
+	assert_non_null(srqs);
+	for (i = 0; i < n; i++) {
+		srqs[i] = make_srq(r, 1, 1);
+		assert_non_null(srqs[i]);
+	}
+	if (n == dev.max_srq)
+		expect_null(make_srq(r, 1, 1), ENOMEM);
+	/* The place of one that has gone is free again. */
+	assert_int_equal(ibv_destroy_srq(srqs[0]), 0);
+	srqs[0] = make_srq(r, 1, 1);
+	assert_non_null(srqs[0]);
+	for (i = 0; i < n; i++)
+		assert_int_equal(ibv_destroy_srq(srqs[i]), 0);
+	free(srqs);
 }
 
 static void
@@ -231,6 +261,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_DEVICE(limits_are_enforced_and_reached),
+		TEST_DEVICE(as_many_queues_as_are_reported_can_be_had),
 		TEST_DEVICE(fields_are_filled),
 		TEST_DEVICE(extended_creation_takes_the_basic_type),
 		TEST_DEVICE(as_many_receives_fit_as_were_granted),
