@@ -161,6 +161,8 @@ progress(struct vrb_qp *qp, uint32_t una, uint64_t now)
 	/* Answers to packets that were about to be sent once more make that unnecessary. */
 	if (vrb_psn_diff(una, req->psn) > 0)
 		vrb_req_seek(qp, una);
+	if (unlikely(qp->direct.asked))
+		vrb_direct_answered(qp, now);
 	vrb_comp_advance(qp);
 	if (vrb_qp_get_state(qp) == VRB_QPS_ERR)
 		return;

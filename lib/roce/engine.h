@@ -109,6 +109,7 @@ struct vrb_direct {
 	uint32_t gen; /* of the peer's connection, 0: not known yet */
 	bool moving; /* the WQE at sq->next is being moved, and no packet of it was sent */
 	uint32_t off; /* so many bytes of it are there */
+	uint32_t refused; /* messages that go in packets, because one was refused */
 	/* whether small messages go this way */
 	bool small;
 	bool asked; /* the answer to ask_psn is awaited */
@@ -335,6 +336,8 @@ void vrb_board_put_qp(struct vrb_qp *qp);
 /** Without waiting for those that are moving bytes: vrb_board_settle() does. */
 void vrb_board_drop_qp(struct vrb_qp *qp);
 void vrb_board_settle(struct vrb_engine *e);
+/** Closes it, or opens it again: nobody moves bytes while it is closed. */
+void vrb_board_shut(struct vrb_engine *e, bool shut);
 
 /* direct.c */
 enum vrb_direct_choice {

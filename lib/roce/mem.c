@@ -27,7 +27,7 @@ vrb_pd_create(struct vrb_engine *e, struct vrb_pd **out)
 	pd = calloc(1, sizeof(*pd));
 	if (pd == NULL)
 		return -ENOMEM;
-	pd->id = ++e->num_pds;
+	e->num_pds++;
 	LIST_INSERT_HEAD(&e->pds, pd, link);
 	*out = pd;
 	return 0;
@@ -173,6 +173,7 @@ vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t leng
 	(*out)->iova = iova;
 	(*out)->access = access;
 	(*out)->valid = 1;
+	vrb_board_put_mr(e, *out);
 	return 0;
 }
 
@@ -182,6 +183,7 @@ vrb_mr_dereg(struct vrb_engine *e, struct vrb_mr *mr)
 	/* IBTA 10.6.7.2.1: a region cannot go while windows are bound to it. */
 	if (mr->windows > 0)
 		return -EBUSY;
+	vrb_board_drop_mr(e, mr);
 	mr_free(e, mr);
 	return 0;
 }

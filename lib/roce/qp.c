@@ -271,6 +271,11 @@ vrb_qp_destroy(struct vrb_qp *qp)
 {
 	struct vrb_engine *e = qp->engine;
 
+	if (qp->on_board) {
+		vrb_board_drop_qp(qp);
+		vrb_board_settle(e);
+	}
+	vrb_direct_close(qp);
 	vrb_engine_forget(qp);
 	vrb_mcast_forget(qp);
 	vrb_mw_forget_qp(e, qp);
@@ -423,6 +428,8 @@ vrb_qp_error(struct vrb_qp *qp)
 	if (old == VRB_QPS_ERR)
 		return;
 	atomic_store_explicit(&qp->state, VRB_QPS_ERR, memory_order_relaxed);
+	vrb_board_drop_qp(qp);
+	qp->direct.moving = false;
 	/* The state before the look at the queues: who posts after that look sees the state and
 	 * rings. */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -181,6 +181,8 @@ copy_attrs(struct vrb_qp *qp, const struct vrb_qp_attr *a, uint32_t mask)
 		to->av = a->av;
 	if (mask & (VRB_QP_AV | VRB_QP_DEST_QPN))
 		vrb_path_init(qp->engine, &qp->attr.av, vrb_udp_sport(qp), &qp->path);
+	if (mask & VRB_QP_AV)
+		vrb_direct_open(qp);
 }
 
 static void
@@ -201,6 +203,9 @@ from_rtr_to_rts(struct vrb_qp *qp)
 	req->psn = qp->attr.sq_psn;
 	req->max_psn = req->psn;
 	req->una = req->psn;
+	if (++qp->engine->next_gen == 0)
+		qp->engine->next_gen = 1;
+	qp->gen = qp->engine->next_gen;
 }
 
 /** Everything as after creation; what was posted is forgotten without completion (ibv_modify_qp to
@@ -213,6 +218,7 @@ to_reset(struct vrb_qp *qp)
 	uint32_t idx, head;
 
 	vrb_timer_set(qp, 0);
+	vrb_direct_close(qp);
 	vrb_mw_forget_qp(qp->engine, qp);
 	rte_spinlock_lock(&sq->lock);
 	head = atomic_load_explicit(&sq->head, memory_order_relaxed);
@@ -299,9 +305,15 @@ vrb_qp_modify(struct vrb_qp *qp, const struct vrb_qp_attr *attr, uint32_t mask, 
 		rc = make_resp_queues(qp, attr->max_dest_rd_atomic);
 	if (rc < 0)
 		return rc;
+	/* What peers do themselves by the attributes of before comes to an end first. */
+	if (qp->on_board) {
+		vrb_board_drop_qp(qp);
+		vrb_board_settle(qp->engine);
+	}
 	copy_attrs(qp, attr, mask);
 	if (mask & VRB_QP_STATE)
 		enter(qp, from, to);
+	vrb_board_put_qp(qp);
 	if (unlikely(qp->engine->cq_overrun))
 		vrb_engine_overruns(qp->engine);
 	return 0;

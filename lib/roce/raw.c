@@ -514,6 +514,17 @@ drop_empty_table(struct vrb_engine *e)
 	e->flows = NULL;
 }
 
+/** Sniffers see packets only: nobody moves bytes past them. */
+static void
+note_sniffers(struct vrb_engine *e)
+{
+	bool sniffed = vrb_flow_has_sniffers(e->flows);
+
+	if (sniffed != e->sniffed)
+		vrb_board_shut(e, sniffed);
+	e->sniffed = sniffed;
+}
+
 int
 vrb_flow_create(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_flow_rule *rule,
 	struct vrb_flow **out)
@@ -538,7 +549,7 @@ vrb_flow_create(struct vrb_engine *e, struct vrb_qp *qp, const struct vrb_flow_r
 	flow->qp = qp;
 	TAILQ_INSERT_TAIL(&e->flow_list, flow, link);
 	qp->flows++;
-	e->sniffed = vrb_flow_has_sniffers(e->flows);
+	note_sniffers(e);
 	*out = flow;
 	return 0;
 }
@@ -550,7 +561,7 @@ vrb_flow_destroy(struct vrb_engine *e, struct vrb_flow *flow)
 	TAILQ_REMOVE(&e->flow_list, flow, link);
 	flow->qp->flows--;
 	free(flow);
-	e->sniffed = vrb_flow_has_sniffers(e->flows);
+	note_sniffers(e);
 	drop_empty_table(e);
 }
 

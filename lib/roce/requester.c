@@ -158,9 +158,43 @@ execute_local(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
 	return STEP_AGAIN;
 }
 
+/** Chooses how it goes to a peer that may be reached directly. @return false: it has to wait */
+static bool
+start_direct(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, uint64_t now)
+{
+	enum vrb_direct_choice choice = vrb_direct_choose(qp, wqe, now);
+
+	if (choice == VRB_DIRECTLY_LATER)
+		return false;
+	qp->direct.moving = choice == VRB_DIRECTLY;
+	qp->direct.off = 0;
+	return true;
+}
+
+/** Moves a part of a WQE to its peer, or from there. Nothing was sent of it, and it uses no PSN
+ * unless it has to be sent in the end. */
+static enum step
+move(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
+{
+	int rc = vrb_direct_move(qp, wqe);
+
+	if (rc < 0) {
+		qp->direct.moving = false;
+		return STEP_PACKET;
+	}
+	if (rc == 1) {
+		qp->direct.moving = false;
+		wqe->done = 1;
+		wqe->status = VRB_WC_SUCCESS;
+		qp->sq.next++;
+		vrb_comp_advance(qp);
+	}
+	return qp->engine->direct_left == 0 ? STEP_BLOCKED : STEP_AGAIN;
+}
+
 /** Begins a WQE, if it may be begun now. */
 static enum step
-start(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
+start(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now)
 {
 	struct vrb_requester *req = &qp->req;
 	uint32_t packets;
@@ -184,6 +218,8 @@ start(struct vrb_qp *qp, struct vrb_send_wqe *wqe)
 		return fail_local(qp, wqe, VRB_WC_LOC_QP_OP_ERR,
 			"the queue pair was given max_rd_atomic 0, so it can send neither READs "
 			"nor atomics");
+	if (unlikely(qp->direct.peer != NULL) && !start_direct(qp, wqe, now))
+		return STEP_BLOCKED;
 	packets = wqe->length == 0 ? 1 : (wqe->length - 1) / qp->mtu + 1;
 	wqe->first_psn = req->psn;
 	wqe->last_psn = vrb_psn_add(req->psn, packets - 1);
@@ -211,7 +247,8 @@ want_ack(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, bool last)
 		return true;
 	next = vrb_sq_at(sq, sq->next + 1);
 	return next->done || is_local(next) || (next->flags & VRB_SEND_FENCE) ||
-	       out_of_credit(req) || vrb_qp_get_state(qp) == VRB_QPS_SQD;
+	       vrb_direct_waits(qp, next) || out_of_credit(req) ||
+	       vrb_qp_get_state(qp) == VRB_QPS_SQD;
 }
 
 /** Puts the cursor at byte @p pos of the message. */
@@ -513,7 +550,9 @@ vrb_req_next(struct vrb_qp *qp, uint64_t now)
 			step = STEP_AGAIN;
 			continue;
 		}
-		step = wqe->started ? STEP_PACKET : start(qp, wqe);
+		step = wqe->started ? STEP_PACKET : start(qp, wqe, now);
+		if (step == STEP_PACKET && unlikely(qp->direct.moving))
+			step = move(qp, wqe);
 		if (step == STEP_PACKET)
 			step = vrb_wqe_is_rd_atomic(wqe) ? send_rd_atomic(qp, wqe, now, &m)
 							 : send_data(qp, wqe, now, &m);

@@ -49,6 +49,10 @@
 #define VRB_HOLD_LOOK_NS 50000 /* how often is looked for receives, ns */
 #define VRB_TX_COPY \
 	512 /* payload up to which it is copied behind the headers instead of being chained */
+#define VRB_DIRECT_CALL 1048576 /* bytes that are moved directly in one call of the engine */
+#define VRB_DIRECT_LARGE 16384 /* messages from here on are faster moved than sent in packets */
+#define VRB_DIRECT_WAIT \
+	131072 /* and from here on even when what was sent before has to be answered first */
 #define VRB_QPN_FIRST \
 	0x11 /* 0 and 1 are the special queue pairs; the kernel's rxe starts here as well */
 

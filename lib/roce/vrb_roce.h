@@ -14,6 +14,8 @@
 #ifndef VRB_ROCE_H
 #define VRB_ROCE_H
 
+#include <sys/uio.h>
+
 #include <rte_mbuf.h>
 
 #include "vrb_limits.h"
@@ -40,6 +42,38 @@ struct vrb_engine_ops {
 	void (*explain)(void *ctx, const char *sentence);
 };
 
+/** How the direct path goes: payload of a WRITE or READ moved by the initiator alone. */
+enum vrb_direct_mode {
+	VRB_DIRECT_AUTO, /* where it is faster than packets */
+	VRB_DIRECT_OFF,
+	VRB_DIRECT_ALWAYS, /* wherever it can be: for tests */
+};
+
+struct vrb_board;
+struct vrb_board_req;
+
+/** The direct path, as the layer above provides it. Called under the baton; must not call the
+ * engine. */
+struct vrb_direct_ops {
+	/** A handle of the peer with that MAC address, or NULL: packets only. */
+	void *(*open)(void *ctx, const uint8_t mac[6]);
+	void (*close)(void *ctx, void *peer);
+	/**
+	 * Moves @p len bytes between @p iov here and the peer's memory, @p off bytes behind what
+	 * @p req names, if the peer's board allows it. Bytes of a WRITE become visible in
+	 * ascending order at least so far that the last eight come last.
+	 * @param gen out: of the peer's connection
+	 * @param last these are the last bytes of the message
+	 * @return 0; -EAGAIN: not this one; another -errno: none any more. Some bytes may have been
+	 * moved then
+	 */
+	int (*move)(void *ctx, void *peer, const struct vrb_board_req *req, uint64_t off,
+		uint64_t len, const struct iovec *iov, unsigned int num_iov, bool last,
+		uint32_t *gen);
+	/** Waits until no peer is moving bytes by an entry of our board that is invalid now. */
+	void (*settle)(void *ctx);
+};
+
 struct vrb_engine_conf {
 	const struct vrb_engine_ops *ops;
 	void *ctx; /* first argument of the ops */
@@ -53,6 +87,10 @@ struct vrb_engine_conf {
 				* none. Set on sending without icrc, and believed on receiving. */
 	bool zero_copy; /* payload may be sent as external buffers over the program's memory: the
 			 * port copies it before its tx_burst returns */
+	const struct vrb_direct_ops *direct; /* NULL: everything goes in packets */
+	void *direct_ctx; /* first argument of its functions */
+	struct vrb_board *board; /* zeroed memory for ours, or NULL: nobody moves bytes here */
+	enum vrb_direct_mode direct_mode;
 };
 
 /** Counters, each by its cause. Read without the baton they are a snapshot that may be torn between
@@ -67,6 +105,7 @@ struct vrb_stats {
 	uint64_t rx_acks, rx_nak_seq, rx_nak_rnr, rx_nak_error;
 	uint64_t timeouts, retransmitted, read_gaps;
 	uint64_t no_mbuf, cq_overruns;
+	uint64_t direct_writes, direct_reads, direct_bytes; /* messages that were moved directly */
 };
 
 /**
@@ -125,7 +164,6 @@ uint32_t vrb_engine_max_mtu(const struct vrb_engine *e);
 
 struct vrb_pd {
 	uint32_t refs; /* objects that stand in it */
-	uint32_t id;
 	LIST_ENTRY(vrb_pd) link;
 };
 
