@@ -31,6 +31,7 @@ struct vrb_flow_table {
 	TAILQ_HEAD(, vrb_flow_group) groups; /* in the order in which they are tried */
 	struct rule_list others[VRB_FLOW_TYPES]; /* of the types but the normal one */
 	uint8_t mac[6];
+	bool any_mac; /* every frame is the port's own */
 	uint32_t rules, promisc, allmulti;
 };
 
@@ -54,7 +55,9 @@ vrb_flow_table_new(const uint8_t mac[6])
 	TAILQ_INIT(&t->groups);
 	for (i = 0; i < VRB_FLOW_TYPES; i++)
 		TAILQ_INIT(&t->others[i]);
-	memcpy(t->mac, mac, sizeof(t->mac));
+	t->any_mac = mac == NULL;
+	if (mac != NULL)
+		memcpy(t->mac, mac, sizeof(t->mac));
 	return t;
 }
 
@@ -160,7 +163,7 @@ find_group(struct vrb_flow_table *t, const struct vrb_flow_rule *rule)
 			memcmp(&g->mask, &rule->mask, sizeof(g->mask)) == 0)
 			return g;
 	}
-	return new_group(t, rule);
+	return NULL;
 }
 
 /** Hash of what the group looks at. */
@@ -235,6 +238,8 @@ vrb_flow_add(struct vrb_flow_table *t, struct vrb_flow_rule *rule)
 	} else {
 		g = find_group(t, rule);
 		if (g == NULL)
+			g = new_group(t, rule);
+		if (g == NULL)
 			return -ENOMEM;
 		if (g->rules >= 2 * g->buckets)
 			make_buckets(
@@ -264,6 +269,26 @@ vrb_flow_remove(struct vrb_flow_table *t, struct vrb_flow_rule *rule)
 	rule->group = NULL;
 	if (--g->rules == 0)
 		free_group(t, g);
+}
+
+struct vrb_flow_rule *
+vrb_flow_find(struct vrb_flow_table *t, const struct vrb_flow_rule *wanted)
+{
+	struct vrb_flow_rule *rule;
+	struct vrb_flow_group *g;
+	uint64_t hash;
+
+	if (wanted->type != VRB_FLOW_NORMAL)
+		return TAILQ_FIRST(&t->others[wanted->type]);
+	g = find_group(t, wanted);
+	if (g == NULL)
+		return NULL;
+	hash = hash_key(g, &wanted->val);
+	TAILQ_FOREACH (rule, &g->table[hash & (g->buckets - 1)], link) {
+		if (rule->hash == hash && equal(g, &rule->val, &wanted->val))
+			return rule;
+	}
+	return NULL;
 }
 
 uint32_t
@@ -336,7 +361,7 @@ vrb_flow_lookup(struct vrb_flow_table *t, const struct vrb_flow_key *key, uint32
 	vrb_flow_take_t *take, void *ctx)
 {
 	bool group = key->outer.dst_mac[0] & 1, taken = false;
-	bool own = group || memcmp(key->outer.dst_mac, t->mac, sizeof(t->mac)) == 0;
+	bool own = t->any_mac || group || memcmp(key->outer.dst_mac, t->mac, sizeof(t->mac)) == 0;
 	struct vrb_flow_group *g;
 
 	TAILQ_FOREACH (g, &t->groups, link) {

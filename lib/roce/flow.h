@@ -58,7 +58,11 @@ struct vrb_flow_rule {
 
 struct vrb_flow_table;
 
-/** @param mac address of the port. @return NULL: no memory */
+/**
+ * @param mac address of the port; NULL: rules that do not look at the destination address are for
+ * all frames that the port receives
+ * @return NULL: no memory
+ */
 struct vrb_flow_table *vrb_flow_table_new(const uint8_t mac[6]);
 /** Rules that are left are the caller's. */
 void vrb_flow_table_free(struct vrb_flow_table *t);
@@ -66,6 +70,8 @@ void vrb_flow_table_free(struct vrb_flow_table *t);
 /** @return 0 or -ENOMEM */
 int vrb_flow_add(struct vrb_flow_table *t, struct vrb_flow_rule *rule);
 void vrb_flow_remove(struct vrb_flow_table *t, struct vrb_flow_rule *rule);
+/** The oldest rule of that type, priority, value and mask, or NULL. */
+struct vrb_flow_rule *vrb_flow_find(struct vrb_flow_table *t, const struct vrb_flow_rule *rule);
 uint32_t vrb_flow_rules(const struct vrb_flow_table *t);
 bool vrb_flow_has_sniffers(const struct vrb_flow_table *t);
 

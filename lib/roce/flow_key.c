@@ -9,6 +9,7 @@
 
 #include <rte_ether.h>
 #include <rte_ip.h>
+#include <rte_sctp.h>
 #include <rte_tcp.h>
 #include <rte_udp.h>
 
@@ -17,6 +18,9 @@
 #define VXLAN_PORT 4789
 #define VXLAN_LEN 8
 #define VXLAN_HAS_VNI 0x08 /* RFC 7348: the I flag */
+#define ROCE_PORT 4791
+#define BTH_LEN 12
+#define BTH_QPN 5 /* where the destination queue pair number stands (IBTA 9.2) */
 #define MAX_TAGS 2
 #define MAX_IPV6_EXT 8
 
@@ -155,33 +159,48 @@ take_ipv6(struct cursor *c, struct vrb_flow_stack *s)
 	return take_ipv6_extensions(c, s);
 }
 
-/** @return whether there is a header of TCP or UDP; it is where the cursor was */
+/** Looks into the payload of UDP, which the cursor stays in front of. */
+static void
+look_at_bth(const struct cursor *c, struct vrb_flow_stack *s)
+{
+	if (s->dst_port != rte_cpu_to_be_16(ROCE_PORT) || c->len - c->off < BTH_LEN)
+		return;
+	s->present |= VRB_FLOW_BTH;
+	memcpy(s->dst_qpn, c->data + c->off + BTH_QPN, sizeof(s->dst_qpn));
+}
+
+/** @return whether there is a header of TCP, UDP or SCTP; it is where the cursor was */
 static bool
 take_l4(struct cursor *c, struct vrb_flow_stack *s)
 {
+	/* All three begin with the ports. */
+	const struct rte_udp_hdr *l4;
+
 	if (s->present & VRB_FLOW_FRAGMENT)
 		return false;
-	if (s->proto == IPPROTO_UDP) {
-		const struct rte_udp_hdr *udp = take(c, sizeof(*udp));
-
-		if (udp == NULL)
-			return false;
-		s->present |= VRB_FLOW_UDP;
-		s->src_port = udp->src_port;
-		s->dst_port = udp->dst_port;
-		return true;
+	switch (s->proto) {
+	case IPPROTO_UDP:
+		l4 = take(c, sizeof(struct rte_udp_hdr));
+		s->present |= l4 != NULL ? VRB_FLOW_UDP : 0;
+		break;
+	case IPPROTO_TCP:
+		l4 = take(c, sizeof(struct rte_tcp_hdr));
+		s->present |= l4 != NULL ? VRB_FLOW_TCP : 0;
+		break;
+	case IPPROTO_SCTP:
+		l4 = take(c, sizeof(struct rte_sctp_hdr));
+		s->present |= l4 != NULL ? VRB_FLOW_SCTP : 0;
+		break;
+	default:
+		return false;
 	}
-	if (s->proto == IPPROTO_TCP) {
-		const struct rte_tcp_hdr *tcp = take(c, sizeof(*tcp));
-
-		if (tcp == NULL)
-			return false;
-		s->present |= VRB_FLOW_TCP;
-		s->src_port = tcp->src_port;
-		s->dst_port = tcp->dst_port;
-		return true;
-	}
-	return false;
+	if (l4 == NULL)
+		return false;
+	s->src_port = l4->src_port;
+	s->dst_port = l4->dst_port;
+	if (s->present & VRB_FLOW_UDP)
+		look_at_bth(c, s);
+	return true;
 }
 
 static bool

@@ -20,6 +20,8 @@
 #define VRB_FLOW_UDP (1u << 4)
 #define VRB_FLOW_FRAGMENT \
 	(1u << 5) /* a part of a datagram: it has no L4 header, also the first one not */
+#define VRB_FLOW_SCTP (1u << 6)
+#define VRB_FLOW_BTH (1u << 7) /* UDP to RoCE's port, with InfiniBand's base transport header */
 
 /* Bits of vrb_flow_stack.ip_flags, where struct ibv_flow_ipv4_ext_filter has them. */
 #define VRB_FLOW_DONT_FRAG 0x2u
@@ -37,7 +39,7 @@ struct vrb_flow_stack {
 	uint8_t tos, ttl; /* or traffic class, hop limit */
 	uint16_t src_port, dst_port;
 	uint8_t ip_flags;
-	uint8_t pad[3];
+	uint8_t dst_qpn[3]; /* of the base transport header */
 };
 
 struct vrb_flow_key {
@@ -55,7 +57,7 @@ _Static_assert(sizeof(struct vrb_flow_key) == 136, "compared by words");
 struct vrb_frame {
 	struct vrb_flow_key key;
 	uint16_t l3_off, l3_len; /* of the outer IP header, with options; 0: there is none */
-	uint16_t l4_off; /* of the outer TCP or UDP header; 0: there is none */
+	uint16_t l4_off; /* of the outer TCP, UDP or SCTP header; 0: there is none */
 	bool cvlan; /* an 802.1Q tag stands right behind the addresses */
 };
 

@@ -57,6 +57,12 @@ l4_length(const struct vrb_frame *f, const void *l3, uint32_t *len)
 							    : sizeof(struct rte_tcp_hdr));
 }
 
+static bool
+has_l4_sum(const struct vrb_frame *f)
+{
+	return f->l4_off != 0 && (f->key.outer.present & (VRB_FLOW_TCP | VRB_FLOW_UDP)) != 0;
+}
+
 bool
 vrb_csum_ok(const struct rte_mbuf *m, const struct vrb_frame *f, const uint8_t *hdr)
 {
@@ -64,7 +70,7 @@ vrb_csum_ok(const struct rte_mbuf *m, const struct vrb_frame *f, const uint8_t *
 	uint16_t sum;
 	uint32_t len;
 
-	if (!(f->key.outer.present & VRB_FLOW_IPV4) || f->l4_off == 0 ||
+	if (!(f->key.outer.present & VRB_FLOW_IPV4) || !has_l4_sum(f) ||
 		rte_raw_cksum(l3, f->l3_len) != 0xffff)
 		return false;
 	if (f->key.outer.present & VRB_FLOW_UDP) {
@@ -95,7 +101,7 @@ vrb_csum_make(struct rte_mbuf *m)
 		ip->hdr_checksum = 0;
 		ip->hdr_checksum = (uint16_t)~rte_raw_cksum(ip, f.l3_len);
 	}
-	if (f.l4_off == 0 || !l4_length(&f, l3, &len))
+	if (!has_l4_sum(&f) || !l4_length(&f, l3, &len))
 		return;
 	if (f.key.outer.present & VRB_FLOW_UDP)
 		field = &((struct rte_udp_hdr *)(p + f.l4_off))->dgram_cksum;

@@ -351,6 +351,45 @@ many_rules_are_all_found(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* As ethdev wants it: what a promiscuous port receives is steered, whoever it is for. */
+static void
+table_without_address_is_for_all_frames(void **state)
+{
+	struct vrb_flow_table *t = vrb_flow_table_new(NULL);
+	struct vrb_flow_rule rule = {0};
+	struct vrb_flow_key key = frame_to(other, 5);
+	struct hits h;
+
+	(void)state;
+	want_port(&rule, 5);
+	vrb_flow_add(t, &rule);
+	assert_true(look(t, &key, &h));
+	assert_ptr_equal(h.rule[0], &rule);
+	vrb_flow_remove(t, &rule);
+	vrb_flow_table_free(t);
+}
+
+static void
+rule_is_found_by_what_it_wants(void **state)
+{
+	struct vrb_flow_rule first = {0}, second = {0}, wanted = {0};
+
+	want_port(&first, 5);
+	want_port(&second, 5);
+	want_port(&wanted, 5);
+	assert_null(vrb_flow_find(*state, &wanted));
+	vrb_flow_add(*state, &first);
+	vrb_flow_add(*state, &second);
+	assert_ptr_equal(vrb_flow_find(*state, &wanted), &first);
+	wanted.priority = 1;
+	assert_null(vrb_flow_find(*state, &wanted));
+	wanted.priority = 0;
+	want_port(&wanted, 6);
+	assert_null(vrb_flow_find(*state, &wanted));
+	vrb_flow_remove(*state, &first);
+	vrb_flow_remove(*state, &second);
+}
+
 int
 main(void)
 {
@@ -366,6 +405,8 @@ main(void)
 		TEST(inner_headers_count_in_a_tunnel_only),
 		TEST(hits_are_counted),
 		TEST(port_receives_what_rules_want),
+		TEST(table_without_address_is_for_all_frames),
+		TEST(rule_is_found_by_what_it_wants),
 		TEST(many_rules_are_all_found),
 	};
 

@@ -20,6 +20,7 @@
 #include <rte_udp.h>
 
 #include "rss.h"
+#include "toeplitz.h"
 
 /* The key of Microsoft's specification, whose examples are known answers. */
 static const uint8_t key[VRB_RSS_KEY_LEN] = {
@@ -354,6 +355,94 @@ cut_frames_are_read_no_further_than_they_go(void **state)
 	assert_int_equal(frame.key.inner.present, VRB_FLOW_IPV6 | VRB_FLOW_FRAGMENT);
 }
 
+/* Both ways of the fast hash, for every length that goes with a key of 52 bytes. */
+static void
+fast_hash_is_that_of_softrss(void **state)
+{
+	vrb_toeplitz_fn *gfni = vrb_toeplitz_gfni_get();
+	static struct vrb_toeplitz t;
+	uint8_t input[VRB_TOEPLITZ_INPUT], k[VRB_TOEPLITZ_KEY];
+	uint32_t words[VRB_TOEPLITZ_INPUT / 4], round, len, i, soft;
+
+	(void)state;
+	srandom(4);
+	for (round = 0; round < 200; round++) {
+		for (i = 0; i < sizeof(k); i++)
+			k[i] = (uint8_t)random();
+		vrb_toeplitz_init(&t, k, sizeof(k));
+		for (len = 4; len <= sizeof(input); len += 4) {
+			for (i = 0; i < sizeof(input); i++)
+				input[i] = (uint8_t)random();
+			memcpy(words, input, sizeof(words));
+			for (i = 0; i < len / 4; i++)
+				words[i] = rte_be_to_cpu_32(words[i]);
+			soft = rte_softrss(words, len / 4, k);
+			assert_int_equal(vrb_toeplitz_table(&t, input, len), soft);
+			assert_int_equal(vrb_toeplitz(&t, input, len), soft);
+			if (gfni != NULL)
+				assert_int_equal(gfni(&t, input, len), soft);
+		}
+	}
+}
+
+static void
+symmetric_hash_is_that_of_the_other_direction(void **state)
+{
+	struct made there = {.v6 = true, .proto = IPPROTO_TCP}, back;
+	struct vrb_frame frame;
+	struct vrb_rss rss;
+	uint32_t hash, round;
+	uint8_t buf[160];
+
+	(void)state;
+	vrb_rss_set_key(&rss, key, sizeof(key));
+	vrb_rss_set_fields(&rss, 0xff);
+	rss.symmetric = true;
+	for (round = 0; round < 100; round++) {
+		there.v6 = round & 1;
+		random_frame(&there);
+		back = there;
+		memcpy(back.src, there.dst, sizeof(back.src));
+		memcpy(back.dst, there.src, sizeof(back.dst));
+		back.sport = there.dport;
+		back.dport = there.sport;
+		vrb_frame_parse(buf, make(&there, buf), &frame);
+		hash = vrb_rss_hash(&rss, &frame.key);
+		vrb_frame_parse(buf, make(&back, buf), &frame);
+		assert_int_equal(vrb_rss_hash(&rss, &frame.key), hash);
+		back.dport ^= 1;
+		vrb_frame_parse(buf, make(&back, buf), &frame);
+		assert_int_not_equal(vrb_rss_hash(&rss, &frame.key), hash);
+	}
+}
+
+static void
+roce_is_hashed_by_its_destination_qpn(void **state)
+{
+	struct made f = {.proto = IPPROTO_UDP, .src = {1}, .dst = {2}, .sport = 3, .dport = 4791};
+	uint32_t input[3] = {1, 2, 0x123456};
+	struct vrb_frame frame;
+	struct vrb_rss rss;
+	uint8_t buf[160];
+	uint32_t len, l4;
+
+	(void)state;
+	len = make(&f, buf);
+	l4 = len - (uint32_t)sizeof(struct rte_tcp_hdr);
+	memcpy(buf + l4 + sizeof(struct rte_udp_hdr) + 5, "\x12\x34\x56", 3);
+	vrb_frame_parse(buf, len, &frame);
+	assert_true(frame.key.outer.present & VRB_FLOW_BTH);
+	assert_memory_equal(frame.key.outer.dst_qpn, "\x12\x34\x56", 3);
+	vrb_rss_set_key(&rss, key, sizeof(key));
+	vrb_rss_set_fields(&rss, 0xff);
+	assert_int_equal(vrb_rss_hash(&rss, &frame.key), predicted(0xff, &f));
+	rss.fields[VRB_RSS_IPV4_ROCE] = VRB_RSS_IPS | VRB_RSS_DST_QPN;
+	assert_int_equal(vrb_rss_hash(&rss, &frame.key), rte_softrss(input, 3, key));
+	/* Too short for the header: it is UDP. */
+	vrb_frame_parse(buf, len - 1, &frame);
+	assert_false(frame.key.outer.present & VRB_FLOW_BTH);
+}
+
 static void
 random_bytes_do_no_harm(void **state)
 {
@@ -393,6 +482,9 @@ main(void)
 		cmocka_unit_test(flows_are_spread_evenly),
 		cmocka_unit_test(tunnel_is_hashed_inside_when_asked),
 		cmocka_unit_test(cut_frames_are_read_no_further_than_they_go),
+		cmocka_unit_test(fast_hash_is_that_of_softrss),
+		cmocka_unit_test(symmetric_hash_is_that_of_the_other_direction),
+		cmocka_unit_test(roce_is_hashed_by_its_destination_qpn),
 		cmocka_unit_test(random_bytes_do_no_harm),
 	};
 
