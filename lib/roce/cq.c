@@ -92,6 +92,29 @@ vrb_cq_resize(struct vrb_engine *e, struct vrb_cq *cq, uint32_t size)
 }
 
 void
+vrb_cq_forget(struct vrb_cq *cq, const struct vrb_qp *qp)
+{
+	uint32_t head, tail, from, to;
+
+	rte_spinlock_lock(&cq->lock);
+	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	/* Those that stay move up to the head, which the program may be looking at. */
+	for (from = to = head; from != tail;) {
+		const struct vrb_cqe *cqe = &cq->ring[--from & cq->mask];
+
+		/* Numbers of work queues may be the same. */
+		if (cqe->qp_num == qp->qpn && cqe->qp_user == qp->user)
+			continue;
+		if (--to != from)
+			cq->ring[to & cq->mask] = *cqe;
+	}
+	cq->seen_head = head;
+	atomic_store_explicit(&cq->tail, to, memory_order_release);
+	rte_spinlock_unlock(&cq->lock);
+}
+
+void
 vrb_cq_arm(struct vrb_cq *cq, bool solicited_only)
 {
 	uint32_t want = solicited_only ? VRB_CQ_ARMED_SOLICITED : VRB_CQ_ARMED_ANY;

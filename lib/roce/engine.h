@@ -369,6 +369,8 @@ vrb_direct_waits(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
 struct vrb_cqe *vrb_cq_reserve(struct vrb_cq *cq);
 /** Makes the reserved entry visible. @param solicited counts for a solicited-only arming */
 void vrb_cq_publish(struct vrb_cq *cq, bool solicited);
+/** Removes the completions of a QP that the program has not polled. */
+void vrb_cq_forget(struct vrb_cq *cq, const struct vrb_qp *qp);
 
 /* srq.c */
 int vrb_rq_init(struct vrb_rq *rq, uint32_t max_wr, uint32_t max_sge);

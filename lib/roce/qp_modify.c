@@ -208,8 +208,11 @@ from_rtr_to_rts(struct vrb_qp *qp)
 	qp->gen = qp->engine->next_gen;
 }
 
-/** Everything as after creation; what was posted is forgotten without completion (ibv_modify_qp to
- * RESET). */
+/**
+ * Everything as after creation; what was posted is forgotten without completion, and so are its
+ * completions that were not polled (ibv_modify_qp to RESET): those of the next connection are not
+ * to be taken for them.
+ */
 static void
 to_reset(struct vrb_qp *qp)
 {
@@ -220,6 +223,10 @@ to_reset(struct vrb_qp *qp)
 	vrb_timer_set(qp, 0);
 	vrb_direct_close(qp);
 	vrb_mw_forget_qp(qp->engine, qp);
+	if (qp->send_cq != NULL)
+		vrb_cq_forget(qp->send_cq, qp);
+	if (qp->recv_cq != NULL && qp->recv_cq != qp->send_cq)
+		vrb_cq_forget(qp->recv_cq, qp);
 	rte_spinlock_lock(&sq->lock);
 	head = atomic_load_explicit(&sq->head, memory_order_relaxed);
 	for (idx = atomic_load_explicit(&sq->tail, memory_order_relaxed); idx != head; idx++)

@@ -241,6 +241,35 @@ reset_drops_what_is_there(void **state)
 	expect_no_completion(r->cq);
 }
 
+/* Those of other queue pairs stay, in order. */
+static void
+reset_drops_completions_that_were_not_polled(void **state)
+{
+	struct rig *r = *state;
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(post_recv(r, r->a, 10 + i, r->buf, 1), 0);
+		assert_int_equal(post_recv(r, r->b, 20 + i, r->buf, 1), 0);
+	}
+	/* An entry of each is polled, so that the ring is in use; the others are flushed in turns.
+	 */
+	step(r, r->a, IBV_QPS_ERR, NULL);
+	assert_true(poll_for(r->cq, &wc) && wc.wr_id == 10);
+	step(r, r->b, IBV_QPS_ERR, NULL);
+	assert_int_equal(post_recv(r, r->a, 14, r->buf, 1), 0);
+	assert_int_equal(post_recv(r, r->b, 24, r->buf, 1), 0);
+	assert_int_equal(post_recv(r, r->a, 15, r->buf, 1), 0);
+	step(r, r->a, IBV_QPS_RESET, NULL);
+	for (i = 0; i < 5; i++) {
+		assert_true(poll_for(r->cq, &wc));
+		assert_int_equal(wc.wr_id, 20 + i);
+		assert_int_equal(wc.qp_num, r->b->qp_num);
+	}
+	expect_no_completion(r->cq);
+}
+
 static void
 inline_data_can_be_changed_at_once(void **state)
 {
@@ -320,6 +349,7 @@ main(void)
 		TEST_DEVICE(posting_below_the_right_state_is_refused),
 		TEST_PAIR(error_state_flushes_what_is_there_and_what_comes),
 		TEST_PAIR(reset_drops_what_is_there),
+		TEST_PAIR(reset_drops_completions_that_were_not_polled),
 		TEST_PAIR(inline_data_can_be_changed_at_once),
 		TEST_PAIR(inline_data_up_to_what_was_granted_fits),
 		TEST_PAIR(unsignalled_requests_complete_in_silence),
