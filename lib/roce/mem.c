@@ -147,23 +147,30 @@ mr_free(struct vrb_engine *e, struct vrb_mr *mr)
 	e->spare_mrs = mr;
 }
 
+static bool
+may_be_region(uint64_t addr, uint64_t length, uint64_t iova, uint32_t access)
+{
+	const uint32_t known = VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE | VRB_ACCESS_MW_BIND;
+
+	if (access & ~known)
+		return false;
+	/* ibv_reg_mr(3): remote write or atomic needs local write. */
+	if ((access & (VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_ATOMIC)) &&
+		!(access & VRB_ACCESS_LOCAL_WRITE))
+		return false;
+	/* The last byte, not the one behind it: a region may end at the end of the address space.
+	 */
+	return length <= VRB_MAX_MR_SIZE &&
+	       (length == 0 || (addr + length - 1 >= addr && iova + length - 1 >= iova));
+}
+
 int
 vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t length, uint64_t iova,
 	uint32_t access, struct vrb_mr **out)
 {
-	const uint32_t known = VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE | VRB_ACCESS_MW_BIND;
 	int rc;
 
-	if (access & ~known)
-		return -EINVAL;
-	/* ibv_reg_mr(3): remote write or atomic needs local write. */
-	if ((access & (VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_ATOMIC)) &&
-		!(access & VRB_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
-	/* The last byte, not the one behind it: a region may end at the end of the address space.
-	 */
-	if (length > VRB_MAX_MR_SIZE ||
-		(length > 0 && (addr + length - 1 < addr || iova + length - 1 < iova)))
+	if (!may_be_region(addr, length, iova, access))
 		return -EINVAL;
 	rc = mr_new(e, pd, out);
 	if (rc < 0)
@@ -174,6 +181,27 @@ vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t leng
 	(*out)->access = access;
 	(*out)->valid = 1;
 	vrb_board_put_mr(e, *out);
+	return 0;
+}
+
+int
+vrb_mr_rereg(struct vrb_engine *e, struct vrb_mr *mr, struct vrb_pd *pd, uint64_t addr,
+	uint64_t length, uint64_t iova, uint32_t access)
+{
+	if (!may_be_region(addr, length, iova, access))
+		return -EINVAL;
+	/* IBTA 11.2.8.5: as for deregistering. */
+	if (mr->windows > 0)
+		return -EBUSY;
+	vrb_board_drop_mr(e, mr);
+	mr->pd->refs--;
+	pd->refs++;
+	mr->pd = pd;
+	mr->addr = addr;
+	mr->length = length;
+	mr->iova = iova;
+	mr->access = access;
+	vrb_board_put_mr(e, mr);
 	return 0;
 }
 

@@ -200,6 +200,12 @@ int vrb_pd_destroy(struct vrb_engine *e, struct vrb_pd *pd);
  */
 int vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t length,
 	uint64_t iova, uint32_t access, struct vrb_mr **mr);
+/**
+ * Changes a region; its keys stay. All of it is given, also what stays as it is.
+ * @return 0, -EINVAL as vrb_mr_reg(), -EBUSY while a window is bound to it; then nothing has changed
+ */
+int vrb_mr_rereg(struct vrb_engine *e, struct vrb_mr *mr, struct vrb_pd *pd, uint64_t addr,
+	uint64_t length, uint64_t iova, uint32_t access);
 /** @return 0, or -EBUSY while a window is bound to it */
 int vrb_mr_dereg(struct vrb_engine *e, struct vrb_mr *mr);
 /** Memory window of @p type 1 or 2. @return 0, -EINVAL, -ENOMEM */

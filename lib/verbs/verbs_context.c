@@ -36,6 +36,7 @@ fill_ops(struct verbs_context *v)
 	v->get_srq_num = vrb_verbs_get_srq_num;
 	v->create_qp_ex = vrb_verbs_create_qp_ex;
 	vrb_raw_ops(v);
+	vrb_parent_ops(v);
 	v->open_qp = vrb_verbs_open_qp;
 	v->open_xrcd = vrb_verbs_open_xrcd;
 	v->close_xrcd = vrb_verbs_close_xrcd;
@@ -120,6 +121,7 @@ abandon_all(struct vrb_ctx *ctx)
 		[VRB_KIND_XRCD] = vrb_xrcd_abandon,
 		[VRB_KIND_CHANNEL] = vrb_channel_abandon,
 		[VRB_KIND_PD] = vrb_pd_abandon,
+		[VRB_KIND_TD] = vrb_td_abandon,
 	};
 	struct vrb_obj *obj;
 	int i;

@@ -30,10 +30,16 @@ check_cq_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *att
 			context->num_comp_vectors);
 	if (attr->channel && attr->channel->context != context)
 		return refuse(EINVAL, "the completion channel belongs to another context");
-	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
 		return refuse(EOPNOTSUPP,
-			"comp_mask is %#x; only IBV_CQ_INIT_ATTR_MASK_FLAGS is supported",
+			"comp_mask is %#x; only IBV_CQ_INIT_ATTR_MASK_FLAGS and _PD are supported",
 			attr->comp_mask);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+		(!attr->parent_domain || attr->parent_domain->context != context ||
+			!vrb_to_pd(attr->parent_domain)->parent_of))
+		return refuse(EINVAL,
+			"parent_domain is missing, is a plain protection domain, or belongs to "
+			"another context");
 	if (attr->wc_flags & ~WC_FLAGS)
 		return refuse(EOPNOTSUPP,
 			"wc_flags is %#lx; the device fills the standard fields, timestamps, cvlan "
@@ -53,6 +59,10 @@ init_cq(struct vrb_vcq *cq, struct ibv_context *context, const struct ibv_cq_ini
 	rte_spinlock_init(&cq->session);
 	cq->single_threaded = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 			      attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		cq->parent = attr->parent_domain;
+		cq->single_threaded |= vrb_to_pd(cq->parent)->td != NULL;
+	}
 	cq->comp.obj = cq->err.obj = cq;
 	cq->err.type = IBV_EVENT_CQ_ERR;
 	cq->ibv.context = context;

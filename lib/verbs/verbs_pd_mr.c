@@ -14,8 +14,7 @@
 #include "verbs_private.h"
 
 /* What the functions below check is a failure of the call that they are part of. */
-#define refuse(err, ...) vrb_explain_call(err, "ibv_reg_mr", __VA_ARGS__)
-#define refuse_null(err, ...) (errno = refuse(err, __VA_ARGS__), NULL)
+#define refuse(err, ...) vrb_explain_call(err, call, __VA_ARGS__)
 
 struct ibv_pd *
 ibv_alloc_pd(struct ibv_context *context)
@@ -48,10 +47,12 @@ ibv_dealloc_pd(struct ibv_pd *ibv)
 	uint32_t users = 0;
 	int rc;
 
+	if (pd->parent_of)
+		return vrb_parent_dealloc(pd);
 	rc = vrb_enter(ctx);
 	if (!rc) {
-		users = pd->pd->refs;
-		rc = vrb_pd_destroy(ctx->engine, pd->pd);
+		users = pd->pd->refs + vrb_parents(pd);
+		rc = users ? -EBUSY : vrb_pd_destroy(ctx->engine, pd->pd);
 		vrb_leave(ctx);
 	}
 	if (rc)
@@ -67,7 +68,9 @@ vrb_pd_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx)
 {
 	struct vrb_vpd *pd = vrb_container(obj, struct vrb_vpd, obj);
 
-	vrb_pd_destroy(ctx->engine, pd->pd);
+	/* A parent domain stands behind the one that it was made of, which takes all with it. */
+	if (!pd->parent_of)
+		vrb_pd_destroy(ctx->engine, pd->pd);
 	free(pd);
 }
 
@@ -75,9 +78,12 @@ vrb_pd_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx)
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
+/* A device may ignore each of them. */
+#define HINTS ((unsigned int)IBV_ACCESS_OPTIONAL_RANGE)
+
 /* The rules of ibv_reg_mr(3) for access flags. @return 0 or an errno */
 static int
-check_access(unsigned int access)
+check_access(const char *call, unsigned int access)
 {
 	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
 		return refuse(EOPNOTSUPP, "the device does not claim on-demand paging");
@@ -94,7 +100,7 @@ check_access(unsigned int access)
 
 /* Whether the memory is there. @return 0 or an errno */
 static int
-check_memory(uint64_t addr, uint64_t length, unsigned int access)
+check_memory(const char *call, uint64_t addr, uint64_t length, unsigned int access)
 {
 	bool write = access & IBV_ACCESS_LOCAL_WRITE;
 	uint64_t bad;
@@ -120,14 +126,14 @@ static struct ibv_mr *
 reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	struct vrb_ctx *ctx = vrb_to_ctx(pd->context);
+	const char *call = "ibv_reg_mr";
 	struct vrb_vmr *mr;
 	int rc;
 
-	access &= ~(unsigned int)
-			  IBV_ACCESS_OPTIONAL_RANGE; /* hints: a device may ignore each of them */
-	errno = check_access(access);
+	access &= ~HINTS;
+	errno = check_access(call, access);
 	if (!errno)
-		errno = check_memory((uintptr_t)addr, length, access);
+		errno = check_memory(call, (uintptr_t)addr, length, access);
 	if (errno)
 		return NULL;
 	/* The program may have set handlers of its own since; ours has to see faults first. */
@@ -137,8 +143,10 @@ reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 		iova = 0;
 	}
 	mr = calloc(1, sizeof(*mr));
-	if (!mr)
-		return refuse_null(ENOMEM, "there is no memory");
+	if (!mr) {
+		errno = refuse(ENOMEM, "there is no memory");
+		return NULL;
+	}
 	rc = vrb_enter(ctx);
 	if (!rc) {
 		rc = vrb_mr_reg(ctx->engine, vrb_to_pd(pd)->pd, (uintptr_t)addr, length, iova,
@@ -147,10 +155,11 @@ reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 	}
 	if (rc) {
 		free(mr);
-		return refuse_null(-rc,
+		errno = refuse(-rc,
 			rc == -ENOMEM ? "there can be %d regions and windows"
 				      : "the range wraps around the end of the addresses (%d)",
 			VRB_MAX_MR);
+		return NULL;
 	}
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
@@ -178,6 +187,75 @@ struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	return reg_mr(pd, addr, length, iova, access);
+}
+
+#define REREG_FLAGS \
+	(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
+
+/* @return 0 or an errno */
+static int
+check_rereg(
+	const struct ibv_mr *mr, int flags, const struct ibv_pd *pd, const void *addr, int access)
+{
+	const char *call = "ibv_rereg_mr";
+
+	if (!flags || flags & ~REREG_FLAGS)
+		return refuse(EINVAL,
+			"flags is %#x; it says what changes, in IBV_REREG_MR_CHANGE_*",
+			(unsigned int)flags);
+	if (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != mr->context))
+		return refuse(EINVAL, "pd is missing, or belongs to another context");
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !addr)
+		return refuse(EINVAL, "addr is missing");
+	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		return refuse(EINVAL, "access is given without IBV_REREG_MR_CHANGE_ACCESS");
+	return flags & IBV_REREG_MR_CHANGE_ACCESS
+		       ? check_access(call, (unsigned int)access & ~HINTS)
+		       : 0;
+}
+
+/* Whatever is refused, the region is as it was: always what ERR_INPUT tells. */
+int
+ibv_rereg_mr(
+	struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
+	struct vrb_mr *mr = vrb_to_mr(ibv)->mr;
+	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	unsigned int rights =
+		flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access & ~HINTS : mr->access;
+	uint64_t iova = moves ? (uintptr_t)addr : mr->iova;
+	int rc;
+
+	errno = check_rereg(ibv, flags, pd, addr, access);
+	if (errno)
+		return IBV_REREG_MR_ERR_INPUT;
+	addr = moves ? addr : ibv->addr;
+	length = moves ? length : ibv->length;
+	pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : ibv->pd;
+	if (flags != IBV_REREG_MR_CHANGE_PD)
+		errno = check_memory("ibv_rereg_mr", (uintptr_t)addr, length, rights);
+	if (errno)
+		return IBV_REREG_MR_ERR_INPUT;
+	if (rights & IBV_ACCESS_ZERO_BASED) {
+		rights &= ~(unsigned int)IBV_ACCESS_ZERO_BASED;
+		iova = 0;
+	}
+	rc = vrb_enter(ctx);
+	if (!rc) {
+		rc = vrb_mr_rereg(
+			ctx->engine, mr, vrb_to_pd(pd)->pd, (uintptr_t)addr, length, iova, rights);
+		vrb_leave(ctx);
+	}
+	if (rc) {
+		errno = vrb_fail(-rc, "memory windows are bound to the region, or it wraps around "
+				      "the end of the addresses");
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	ibv->addr = addr;
+	ibv->length = length;
+	ibv->pd = pd;
+	return 0;
 }
 
 int

@@ -127,6 +127,7 @@ enum vrb_kind {
 	VRB_KIND_XRCD,
 	VRB_KIND_CHANNEL,
 	VRB_KIND_PD,
+	VRB_KIND_TD,
 	VRB_KINDS,
 };
 
@@ -153,9 +154,20 @@ struct vrb_ctx {
 	struct verbs_context v; /* last, as struct ibv_context is the last of it */
 };
 
+/* A thread domain: a promise of the program (ibv_alloc_td(3)). */
+struct vrb_vtd {
+	struct ibv_td ibv;
+	uint32_t refs; /* parent domains; under context.mutex */
+	struct vrb_obj obj;
+};
+
+/* A protection domain, or a parent domain: another handle of one. */
 struct vrb_vpd {
 	struct ibv_pd ibv;
 	struct vrb_pd *pd;
+	struct vrb_vpd *parent_of; /* of a parent domain; NULL: it is none */
+	struct vrb_vtd *td; /* of a parent domain, or NULL */
+	uint32_t parents; /* parent domains made of it; under context.mutex */
 	struct vrb_obj obj;
 };
 
@@ -197,6 +209,7 @@ struct vrb_vcq {
 	struct ibv_cq_ex ibv; /* begins as struct ibv_cq does */
 	struct vrb_cq *cq;
 	struct vrb_nic *nic;
+	struct ibv_pd *parent; /* the parent domain that it was made with, or NULL */
 	bool single_threaded;
 	rte_spinlock_t session; /* from ibv_start_poll() to ibv_end_poll() */
 	struct vrb_cqe cur; /* the completion that ibv_wc_read_*() speak of */
@@ -263,6 +276,7 @@ vrb_to_ctx(struct ibv_context *c)
 	}
 
 VRB_TO(pd, vrb_vpd, ibv_pd)
+VRB_TO(td, vrb_vtd, ibv_td)
 VRB_TO(mr, vrb_vmr, ibv_mr)
 VRB_TO(mw, vrb_vmw, ibv_mw)
 VRB_TO(ah, vrb_vah, ibv_ah)
@@ -346,6 +360,13 @@ void vrb_raw_caps(struct ibv_device_attr_ex *attr);
 int vrb_verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vrb_verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
+/* Parent and thread domains (verbs_parent.c). */
+void vrb_parent_ops(struct verbs_context *v);
+/** ibv_dealloc_pd() of a parent domain. @return 0 or an errno */
+int vrb_parent_dealloc(struct vrb_vpd *parent);
+/** How many parent domains were made of a protection domain. */
+uint32_t vrb_parents(struct vrb_vpd *pd);
+
 /** The domain behind an opening of it. */
 struct vrb_xrcd *vrb_xrcd_of(const struct vrb_vxrcd *xrcd);
 
@@ -393,6 +414,7 @@ void vrb_xrcd_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_mr_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_mw_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_pd_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
+void vrb_td_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_channel_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 
 #endif

@@ -35,10 +35,6 @@ NO_INT(destroy_flow_action, struct ibv_flow_action *action)
 NO_POINTER(struct ibv_flow_action, create_flow_action_esp, struct ibv_context *context,
 	struct ibv_flow_action_esp_attr *attr)
 NO_INT(modify_qp_rate_limit, struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
-NO_POINTER(struct ibv_pd, alloc_parent_domain, struct ibv_context *context,
-	struct ibv_parent_domain_init_attr *attr)
-NO_INT(dealloc_td, struct ibv_td *td)
-NO_POINTER(struct ibv_td, alloc_td, struct ibv_context *context, struct ibv_td_init_attr *attr)
 NO_INT(modify_cq, struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 
 static int
@@ -103,9 +99,6 @@ vrb_ops_unsupported(struct verbs_context *v)
 	v->destroy_flow_action = vrb_verbs_destroy_flow_action;
 	v->create_flow_action_esp = vrb_verbs_create_flow_action_esp;
 	v->modify_qp_rate_limit = vrb_verbs_modify_qp_rate_limit;
-	v->alloc_parent_domain = vrb_verbs_alloc_parent_domain;
-	v->dealloc_td = vrb_verbs_dealloc_td;
-	v->alloc_td = vrb_verbs_alloc_td;
 	v->modify_cq = vrb_verbs_modify_cq;
 	v->post_srq_ops = vrb_verbs_post_srq_ops;
 }
@@ -157,12 +150,4 @@ ibv_reg_dmabuf_mr(
 	struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
 	return vrb_fail_null(EOPNOTSUPP, UNSUPPORTED);
-}
-
-/* This one has codes of its own: INPUT says that the region is as it was. */
-int
-ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	errno = vrb_fail(EOPNOTSUPP, UNSUPPORTED);
-	return IBV_REREG_MR_ERR_INPUT;
 }
