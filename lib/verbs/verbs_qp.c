@@ -211,7 +211,8 @@ create_in_engine(struct vrb_ctx *ctx, struct vrb_vqp *qp, const struct ibv_qp_in
 	if (!rc && qp->xrcd)
 		qp->xrcd->refs++;
 	vrb_leave(ctx);
-	if (rc)
+	/* Targets of XRC and queue pairs with a table have no queues of their own to tell of. */
+	if (rc || qp->xrcd || vrb_is_rss(attr))
 		return rc;
 	qp->cap.max_send_wr = init.max_send_wr;
 	qp->cap.max_recv_wr = init.max_recv_wr;

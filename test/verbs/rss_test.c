@@ -47,6 +47,28 @@ table_is_busy_while_a_queue_pair_uses_it(void **state)
 	close_rss(&s);
 }
 
+/* What is given back is what can be asked for. */
+static void
+attributes_serve_for_another_queue_pair(void **state)
+{
+	struct rss s = open_rss(*state, IBV_RX_HASH_SRC_IPV4);
+	const struct ibv_qp_cap none = {0};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_qp *qp, *other;
+
+	qp = ibv_create_qp_ex(s.r->ctx, &s.attr);
+	assert_non_null(qp);
+	assert_memory_equal(&s.attr.cap, &none, sizeof(none));
+	other = ibv_create_qp_ex(s.r->ctx, &s.attr);
+	assert_non_null(other);
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &init), 0);
+	assert_memory_equal(&attr.cap, &none, sizeof(none));
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_qp(other), 0);
+	close_rss(&s);
+}
+
 static void
 queue_pair_has_no_queues_and_no_states(void **state)
 {
@@ -142,6 +164,7 @@ main(void)
 		TEST_DEVICE(addresses_alone_can_be_hashed),
 		TEST_DEVICE(one_field_alone_can_be_hashed),
 		TEST_DEVICE(table_is_busy_while_a_queue_pair_uses_it),
+		TEST_DEVICE(attributes_serve_for_another_queue_pair),
 		TEST_DEVICE(queue_pair_has_no_queues_and_no_states),
 		TEST_DEVICE(queue_that_is_not_ready_receives_nothing),
 		TEST_DEVICE(wrong_key_of_a_receive_ends_the_work_queue),

@@ -33,7 +33,7 @@ struct rss {
 struct rss open_rss(struct rig *r, uint64_t fields);
 void close_rss(struct rss *s);
 
-/* As many receives as fit into each of the queues. */
+/* Fills each of the queues with receives. */
 void post_all(struct rss *s);
 
 /* Sends frames of many flows, and looks whether each has come by the queue that the hash and the
