@@ -251,11 +251,18 @@ vrb_rq_post(struct vrb_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 }
 
 static VRB_COLD int
-explain_recv(const struct vrb_rq *rq, const struct ibv_recv_wr *wr, int rc, const char *call)
+explain_recv(struct vrb_rq *rq, const struct ibv_recv_wr *wr, int rc, const char *call)
 {
-	if (rc == -ENOMEM)
+	uint32_t max_wr;
+
+	if (rc == -ENOMEM) {
+		/* Of a shared queue it may be changed meanwhile. */
+		rte_spinlock_lock(&rq->lock);
+		max_wr = rq->max_wr;
+		rte_spinlock_unlock(&rq->lock);
 		return vrb_explain_call(
-			ENOMEM, call, "the receive queue is full: it has %u entries", rq->max_wr);
+			ENOMEM, call, "the receive queue is full: it has %u entries", max_wr);
+	}
 	return vrb_explain_call(-rc, call,
 		"wr_id %#lx has %d SGEs; the receive queue takes %u, and 4 GiB in all",
 		(unsigned long)wr->wr_id, wr->num_sge, rq->max_sge);
