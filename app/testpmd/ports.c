@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports. See ports.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include "cli.h"
+#include "ports.h"
+
+#define MBUFS_PER_QUEUE 2048
+#define MBUF_CACHE 256
+
+static struct rte_mempool *pools[RTE_MAX_ETHPORTS];
+
+const char *
+tp_port_owner(uint16_t port)
+{
+	static struct rte_eth_dev_owner owner;
+
+	if (rte_eth_dev_owner_get(port, &owner) < 0 || owner.id == RTE_ETH_DEV_NO_OWNER)
+		return "";
+	return owner.name;
+}
+
+bool
+tp_port_is_ours(uint16_t port)
+{
+	return tp_port_owner(port)[0] == '\0';
+}
+
+int
+tp_port_check_ours(uint16_t port)
+{
+	return tp_port_is_ours(port)
+		       ? 0
+		       : tp_refuse(-EBUSY, "port %u belongs to %s", port, tp_port_owner(port));
+}
+
+bool
+tp_port_is_started(uint16_t port)
+{
+	struct rte_eth_rxq_info rx;
+	struct rte_eth_txq_info tx;
+
+	/* ethdev tells it of queues only. */
+	if (rte_eth_rx_queue_info_get(port, 0, &rx) == 0)
+		return rx.queue_state == RTE_ETH_QUEUE_STATE_STARTED;
+	if (rte_eth_tx_queue_info_get(port, 0, &tx) == 0)
+		return tx.queue_state == RTE_ETH_QUEUE_STATE_STARTED;
+	return false;
+}
+
+static int
+make_pool(uint16_t port, const struct tp_port_conf *conf, uint16_t mtu)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+	uint32_t room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(RTE_MAX(mtu + 18, 2048), 64);
+
+	if (pools[port] != NULL)
+		rte_mempool_free(pools[port]);
+	snprintf(name, sizeof(name), "testpmd_%u", port);
+	pools[port] = rte_pktmbuf_pool_create(name,
+		conf->rx_queues * RTE_MAX(conf->rx_size, MBUFS_PER_QUEUE) + 2 * MBUFS_PER_QUEUE,
+		MBUF_CACHE, 0, RTE_MIN(room, UINT16_MAX), SOCKET_ID_ANY);
+	if (pools[port] == NULL)
+		return tp_refuse(-ENOMEM, "there is no memory for the frames of port %u", port);
+	return 0;
+}
+
+static int
+set_up_queues(uint16_t port, const struct tp_port_conf *conf, const struct rte_eth_dev_info *info)
+{
+	uint16_t rx_size = conf->rx_size, tx_size = conf->tx_size;
+	int rc = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx_size, &tx_size);
+
+	for (uint16_t q = 0; q < conf->rx_queues && rc == 0; q++)
+		rc = rte_eth_rx_queue_setup(
+			port, q, rx_size, SOCKET_ID_ANY, &info->default_rxconf, pools[port]);
+	for (uint16_t q = 0; q < conf->tx_queues && rc == 0; q++)
+		rc = rte_eth_tx_queue_setup(port, q, tx_size, SOCKET_ID_ANY, &info->default_txconf);
+	return rc;
+}
+
+int
+tp_port_configure(uint16_t port, const struct tp_port_conf *conf)
+{
+	struct rte_eth_conf ec = {0};
+	struct rte_eth_dev_info info;
+	uint16_t mtu = RTE_ETHER_MTU;
+	int rc = rte_eth_dev_info_get(port, &info);
+
+	if (rc < 0)
+		return tp_refuse(rc, "port %u does not tell what it can: %s", port, strerror(-rc));
+	if (conf->rx_queues > info.max_rx_queues || conf->tx_queues > info.max_tx_queues)
+		return tp_refuse(-EINVAL, "port %u has up to %u rx-queues and %u tx-queues", port,
+			info.max_rx_queues, info.max_tx_queues);
+	if (conf->rx_queues > 1 && info.flow_type_rss_offloads != 0) {
+		ec.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		ec.rx_adv_conf.rss_conf.rss_hf =
+			info.flow_type_rss_offloads &
+			(RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_SCTP);
+	}
+	rte_eth_dev_get_mtu(port, &mtu);
+	ec.rxmode.mtu = mtu;
+	rc = make_pool(port, conf, mtu);
+	if (rc < 0)
+		return rc;
+	rc = rte_eth_dev_configure(port, conf->rx_queues, conf->tx_queues, &ec);
+	if (rc == 0)
+		rc = set_up_queues(port, conf, &info);
+	return rc < 0 ? tp_refuse(rc, "port %u cannot be configured: %s", port, strerror(-rc)) : 0;
+}
+
+int
+tp_port_start(uint16_t port)
+{
+	int rc = tp_port_check_ours(port);
+
+	if (rc < 0)
+		return rc;
+	if (tp_port_is_started(port))
+		return tp_refuse(-EALREADY, "port %u is started", port);
+	rc = rte_eth_dev_start(port);
+	return rc < 0 ? tp_refuse(rc, "port %u does not start: %s", port, strerror(-rc)) : 0;
+}
+
+int
+tp_port_stop(uint16_t port)
+{
+	int rc = tp_port_check_ours(port);
+
+	if (rc < 0)
+		return rc;
+	if (!tp_port_is_started(port))
+		return tp_refuse(-EALREADY, "port %u is stopped", port);
+	if (tp_poller_of(port) != NULL)
+		return tp_refuse(
+			-EBUSY, "a poller receives from port %u: poller stop %u first", port, port);
+	rc = rte_eth_dev_stop(port);
+	return rc < 0 ? tp_refuse(rc, "port %u does not stop: %s", port, strerror(-rc)) : 0;
+}
+
+void
+tp_ports_close(void)
+{
+	uint16_t port;
+
+	tp_pollers_end();
+	RTE_ETH_FOREACH_DEV (port) {
+		if (tp_port_is_started(port))
+			rte_eth_dev_stop(port);
+		rte_eth_dev_close(port);
+		rte_mempool_free(pools[port]);
+		pools[port] = NULL;
+	}
+}
