@@ -162,7 +162,7 @@ int rte_pmd_verbena_rxq_get(uint16_t port_id, uint16_t queue_id, struct rte_pmd_
  * members. Stays until the queue is set up again.
  *
  * @param size
- *   Frames, 32 to 65536.
+ *   Frames, 32 to 32768.
  * @return
  *   0, -EINVAL (size, or no such queue), -EBUSY (more frames wait in it than would fit: nothing is
  *   changed), -ENOTSUP (the queue is direct: it has no ring), -ENOMEM, -ENODEV.

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rx queues: set up and released, started and stopped, watermarks, sizes; and the functions that
+ * the program receives with.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pmd_private.h"
+
+/* ---- receiving ---- */
+
+static inline void
+stamp(struct pmd_rxq *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint64_t bytes = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		pkts[i]->port = q->port_id;
+		bytes += pkts[i]->pkt_len;
+	}
+	q->packets += n;
+	q->bytes += bytes;
+}
+
+/* The pollers of the port, its own first, until one has had frames. */
+static void
+run_port(struct pmd_port *port, uint16_t own, uint16_t *turn)
+{
+	uint16_t n = port->num_pollers;
+
+	if (pmd_poller_try(&port->pollers[own % n]) > 0 || n == 1)
+		return;
+	/* The lower port may have frames for this queue in any of its queues. */
+	if (++*turn >= n)
+		*turn = 0;
+	if (*turn != own % n)
+		pmd_poller_try(&port->pollers[*turn]);
+}
+
+/* No service does it for us. */
+static void
+run_pollers(struct pmd_rxq *q)
+{
+	struct pmd_rxq *member;
+
+	if (q->share == NULL) {
+		run_port(q->port, q->queue, &q->next_poller);
+		return;
+	}
+	LIST_FOREACH (member, &q->share->members, link) {
+		if (member->port->started && !member->by_service)
+			run_port(member->port, member->queue, &q->next_poller);
+	}
+}
+
+static uint16_t
+rx_polled(struct pmd_rxq *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t got = rte_ring_sc_dequeue_burst(q->cring->ring, (void **)pkts, n, NULL);
+
+	if (got == n || q->by_service)
+		return got;
+	run_pollers(q);
+	return got + rte_ring_sc_dequeue_burst(q->cring->ring, (void **)&pkts[got], n - got, NULL);
+}
+
+uint16_t
+pmd_rx_burst(void *rxq, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct pmd_rxq *q = rxq;
+	uint16_t got;
+
+	if (unlikely(!pmd_gate_enter(&q->gate)))
+		return 0;
+	if (q->direct) {
+		got = rte_eth_rx_burst(q->lower_id, q->queue, pkts, n);
+		stamp(q, pkts, got);
+	} else {
+		got = rx_polled(q, pkts, n);
+	}
+	pmd_gate_leave(&q->gate);
+	return got;
+}
+
+/* The same for a port that is direct now: it may be so no more when this has been called. */
+uint16_t
+pmd_rx_direct(void *rxq, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct pmd_rxq *q = rxq;
+	uint16_t got;
+
+	if (unlikely(!pmd_gate_enter(&q->gate)))
+		return 0;
+	if (unlikely(!q->direct)) {
+		got = rx_polled(q, pkts, n);
+	} else {
+		got = rte_eth_rx_burst(q->lower_id, q->queue, pkts, n);
+		stamp(q, pkts, got);
+	}
+	pmd_gate_leave(&q->gate);
+	return got;
+}
+
+void
+pmd_rx_choose(struct pmd_port *port)
+{
+	eth_rx_burst_t fn = port->polled ? pmd_rx_burst : pmd_rx_direct;
+
+	port->dev->rx_pkt_burst = fn;
+	/* ethdev copies it when the port is started, not later. */
+	if (rte_eth_fp_ops[port->port_id].rxq.data != NULL && port->dev->data->dev_started)
+		rte_eth_fp_ops[port->port_id].rx_pkt_burst = fn;
+}
+
+/* ---- what stands in it ---- */
+
+uint32_t
+pmd_rx_count(void *rxq)
+{
+	struct pmd_rxq *q = rxq;
+	int n;
+
+	if (!q->direct)
+		return rte_ring_count(q->cring->ring);
+	n = rte_eth_rx_queue_count(q->lower_id, q->queue);
+	return n < 0 ? 0 : (uint32_t)n;
+}
+
+int
+pmd_rx_desc_status(void *rxq, uint16_t offset)
+{
+	struct pmd_rxq *q = rxq;
+
+	if (q->direct)
+		return rte_eth_rx_descriptor_status(q->lower_id, q->queue, offset);
+	if (offset >= q->cring->size)
+		return -EINVAL;
+	return offset < rte_ring_count(q->cring->ring) ? RTE_ETH_RX_DESC_DONE
+						       : RTE_ETH_RX_DESC_AVAIL;
+}
+
+void
+pmd_rxq_info(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_rxq_info *info)
+{
+	const struct pmd_rxq *q = dev->data->rx_queues[queue];
+
+	info->mp = q->mp;
+	info->conf = q->conf;
+	info->scattered_rx = dev->data->scattered_rx;
+	info->nb_desc = q->nb_desc;
+	info->rx_buf_size = rte_pktmbuf_data_room_size(q->mp) - RTE_PKTMBUF_HEADROOM;
+	info->avail_thresh = atomic_load(&q->cring->thresh);
+}
+
+int
+pmd_rx_burst_mode(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_burst_mode *mode)
+{
+	const struct pmd_rxq *q = dev->data->rx_queues[queue];
+
+	snprintf(mode->info, sizeof(mode->info), "%s%s%s",
+		q->direct	? "Direct"
+		: q->by_service ? "Pollers on service cores"
+				: "Pollers",
+		q->cring->stock != NULL ? ", copied" : "", q->share != NULL ? ", shared" : "");
+	return 0;
+}
+
+/* ---- set up ---- */
+
+/* Frame without CRC. */
+static uint32_t
+longest(const struct pmd_port *port)
+{
+	return (uint32_t)port->dev->data->mtu + RTE_ETHER_HDR_LEN;
+}
+
+static int
+check_setup(const struct pmd_port *port, uint16_t queue, uint16_t ndesc,
+	const struct rte_eth_rxconf *conf, const struct rte_mempool *mp)
+{
+	uint32_t room;
+
+	if (mp == NULL) {
+		PMD_LOG(ERR, "port %u: Rx queue %u has no mempool; buffers cannot be split",
+			port->port_id, queue);
+		return -EINVAL;
+	}
+	if (ndesc < PMD_RING_MIN) {
+		PMD_LOG(ERR, "port %u: Rx queue %u has %u descriptors, less than %u", port->port_id,
+			queue, ndesc, PMD_RING_MIN);
+		return -EINVAL;
+	}
+	room = rte_pktmbuf_data_room_size((struct rte_mempool *)(uintptr_t)mp) -
+	       RTE_PKTMBUF_HEADROOM;
+	if (room < longest(port) && !((conf->offloads | port->dev->data->dev_conf.rxmode.offloads) &
+					    RTE_ETH_RX_OFFLOAD_SCATTER)) {
+		PMD_LOG(ERR,
+			"port %u: Rx queue %u has buffers of %u bytes, too small for an MTU of %u "
+			"without scattered Rx",
+			port->port_id, queue, room, port->dev->data->mtu);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Whether frames have to be put into buffers of the queue's own mempool. */
+static bool
+must_copy(const struct pmd_port *port, const struct pmd_rxq *q)
+{
+	uint32_t room = rte_pktmbuf_data_room_size(q->mp) - RTE_PKTMBUF_HEADROOM;
+
+	if (port->args.rx_copy)
+		return true;
+	/* The lower port cannot spread a long frame over buffers. */
+	if (room < longest(port) && !(port->lower.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER))
+		return true;
+	/* Frames come from the lower port's queue, whichever of ours they are for. */
+	for (uint16_t i = 0; i < port->num_rxq; i++) {
+		if (port->rxq[i] != NULL && port->rxq[i] != q && port->rxq[i]->mp != q->mp)
+			return true;
+	}
+	return false;
+}
+
+static int
+make_ring(struct pmd_port *port, struct pmd_rxq *q)
+{
+	int rc;
+
+	if (q->conf.share_group > 0)
+		return pmd_share_join(q);
+	q->cring = &q->own;
+	rc = pmd_cring_init(&q->own, q->nb_desc, q->socket, true);
+	if (rc == 0 && must_copy(port, q))
+		rc = pmd_cring_add_stock(&q->own, q->mp);
+	return rc;
+}
+
+static void
+rxq_free(struct pmd_rxq *q)
+{
+	pmd_share_leave(q);
+	pmd_cring_fini(&q->own);
+	if (q->event >= 0)
+		close(q->event);
+	if (q->epoll >= 0)
+		close(q->epoll);
+	free(q);
+}
+
+int
+pmd_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsigned int socket,
+	const struct rte_eth_rxconf *conf, struct rte_mempool *mp)
+{
+	struct pmd_port *port = pmd_port_of(dev);
+	struct pmd_rxq *q;
+	int rc = check_setup(port, queue, ndesc, conf, mp);
+
+	if (rc < 0)
+		return rc;
+	q = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*q));
+	if (q == NULL)
+		return -ENOMEM;
+	memset(q, 0, sizeof(*q));
+	q->event = q->epoll = -1;
+	q->port = port;
+	q->port_id = port->port_id;
+	q->lower_id = port->lower_id;
+	q->queue = queue;
+	q->mp = mp;
+	q->conf = *conf;
+	q->nb_desc = ndesc;
+	q->socket = socket;
+	atomic_init(&q->gate.closed, 1);
+	pthread_mutex_lock(&port->lock);
+	rc = make_ring(port, q);
+	if (rc == 0) {
+		port->rxq[queue] = q;
+		dev->data->rx_queues[queue] = q;
+		if (longest(port) + RTE_PKTMBUF_HEADROOM > rte_pktmbuf_data_room_size(mp))
+			dev->data->scattered_rx = 1;
+	} else {
+		rxq_free(q);
+	}
+	pthread_mutex_unlock(&port->lock);
+	return rc;
+}
+
+void
+pmd_rxq_release(struct rte_eth_dev *dev, uint16_t queue)
+{
+	struct pmd_port *port = pmd_port_of(dev);
+	struct pmd_rxq *q = port->rxq[queue];
+
+	if (q == NULL)
+		return;
+	pthread_mutex_lock(&port->lock);
+	/* Others may be running our pollers for the sake of a shared queue. */
+	pmd_gates_close(port);
+	pmd_pollers_lock(port);
+	port->rxq[queue] = NULL;
+	dev->data->rx_queues[queue] = NULL;
+	pmd_pollers_unlock(port);
+	rxq_free(q);
+	pmd_gates_open(port);
+	pthread_mutex_unlock(&port->lock);
+}
+
+/* ---- started and stopped ---- */
+
+static int
+set_stopped(struct rte_eth_dev *dev, uint16_t queue, bool stopped)
+{
+	struct pmd_port *port = pmd_port_of(dev);
+	struct pmd_rxq *q = port->rxq[queue];
+
+	pthread_mutex_lock(&port->lock);
+	pmd_gates_close(port);
+	pmd_pollers_lock(port);
+	if (stopped && q->share == NULL)
+		pmd_cring_drain(q->cring);
+	q->stopped = stopped;
+	pmd_mode_update(port);
+	dev->data->rx_queue_state[queue] =
+		stopped ? RTE_ETH_QUEUE_STATE_STOPPED : RTE_ETH_QUEUE_STATE_STARTED;
+	pmd_pollers_unlock(port);
+	pmd_gates_open(port);
+	pthread_mutex_unlock(&port->lock);
+	return 0;
+}
+
+int
+pmd_rxq_start(struct rte_eth_dev *dev, uint16_t queue)
+{
+	return set_stopped(dev, queue, false);
+}
+
+int
+pmd_rxq_stop(struct rte_eth_dev *dev, uint16_t queue)
+{
+	return set_stopped(dev, queue, true);
+}
+
+/* ---- watermarks ---- */
+
+int
+pmd_thresh_set(struct rte_eth_dev *dev, uint16_t queue, uint8_t thresh)
+{
+	struct pmd_port *port = pmd_port_of(dev);
+	struct pmd_rxq *q = port->rxq[queue];
+
+	if (q == NULL)
+		return -EINVAL;
+	pthread_mutex_lock(&port->lock);
+	pmd_gates_close(port);
+	pmd_pollers_lock(port);
+	pmd_cring_arm(q->cring, thresh);
+	pmd_mode_update(port);
+	pmd_pollers_unlock(port);
+	pmd_gates_open(port);
+	pthread_mutex_unlock(&port->lock);
+	return 0;
+}
+
+int
+pmd_thresh_query(struct rte_eth_dev *dev, uint16_t *queue, uint8_t *thresh)
+{
+	struct pmd_port *port = pmd_port_of(dev);
+	uint16_t n = port->num_rxq;
+
+	/* The program asks for one after the other, from the queue on that it names. */
+	for (uint16_t i = 0; i < n; i++) {
+		uint16_t which = (uint16_t)((*queue + i) % n);
+		struct pmd_rxq *q = port->rxq[which];
+
+		if (q == NULL || atomic_exchange(&q->cring->pending, 0) == 0)
+			continue;
+		*queue = which;
+		*thresh = atomic_load(&q->cring->thresh);
+		return 1;
+	}
+	return 0;
+}
+
+/* ---- sizes ---- */
+
+static int
+resize(struct pmd_rxq *q, uint32_t size)
+{
+	struct pmd_port *port = q->port;
+	struct pmd_rxq *member;
+	int rc;
+
+	if (q->direct && port->started)
+		return -ENOTSUP;
+	pmd_gates_close(port);
+	/* All who fill it. */
+	if (q->share != NULL) {
+		LIST_FOREACH (member, &q->share->members, link)
+			pmd_pollers_lock(member->port);
+	} else {
+		pmd_pollers_lock(port);
+	}
+	rc = pmd_cring_resize(q->cring, size);
+	if (q->share != NULL) {
+		LIST_FOREACH (member, &q->share->members, link)
+			pmd_pollers_unlock(member->port);
+	} else {
+		pmd_pollers_unlock(port);
+	}
+	pmd_gates_open(port);
+	return rc;
+}
+
+int
+rte_pmd_verbena_rxq_resize(uint16_t port_id, uint16_t queue_id, uint32_t size)
+{
+	struct pmd_port *port = pmd_port_find(port_id);
+	int rc;
+
+	if (port == NULL)
+		return -ENODEV;
+	if (size < PMD_RING_MIN || size > PMD_RING_MAX || queue_id >= port->num_rxq)
+		return -EINVAL;
+	pthread_mutex_lock(&port->lock);
+	rc = port->rxq[queue_id] == NULL ? -EINVAL : resize(port->rxq[queue_id], size);
+	pthread_mutex_unlock(&port->lock);
+	return rc;
+}

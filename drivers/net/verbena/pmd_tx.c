@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tx queues. A queue is one of the lower port's, or shares one with others, under a lock. What the
+ * lower port cannot do for a frame is done here first; a frame that must not be written to, or that
+ * has segments which the lower port would not take, is copied, and the copy sent.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ip.h>
+#include <rte_tcp.h>
+#include <rte_udp.h>
+
+#include "pmd_private.h"
+
+#define L4_MASK RTE_MBUF_F_TX_L4_MASK
+
+/* ---- making ready ---- */
+
+static void
+sum_l3(struct rte_mbuf *m)
+{
+	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, m->l2_len);
+
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = (uint16_t)~rte_raw_cksum(ip, m->l3_len);
+	m->ol_flags &= ~RTE_MBUF_F_TX_IP_CKSUM;
+}
+
+/* The field holds the sum of the pseudo-header when hardware is expected; it starts anew. */
+static void
+sum_l4(struct rte_mbuf *m)
+{
+	uint16_t off = m->l2_len + m->l3_len, *field;
+	const void *ip = rte_pktmbuf_mtod_offset(m, const void *, m->l2_len);
+
+	if ((m->ol_flags & L4_MASK) == RTE_MBUF_F_TX_UDP_CKSUM)
+		field = &rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, off)->dgram_cksum;
+	else
+		field = &rte_pktmbuf_mtod_offset(m, struct rte_tcp_hdr *, off)->cksum;
+	*field = 0;
+	*field = (m->ol_flags & RTE_MBUF_F_TX_IPV4) ? rte_ipv4_udptcp_cksum_mbuf(m, ip, off)
+						    : rte_ipv6_udptcp_cksum_mbuf(m, ip, off);
+	m->ol_flags &= ~L4_MASK;
+}
+
+static inline bool
+l4_wanted(const struct pmd_txq *q, uint64_t flags)
+{
+	uint64_t l4 = flags & L4_MASK;
+
+	/* A number, not bits: 1 TCP, 2 SCTP, 3 UDP. */
+	return (l4 == RTE_MBUF_F_TX_UDP_CKSUM && q->udp) ||
+	       (l4 == RTE_MBUF_F_TX_TCP_CKSUM && q->tcp);
+}
+
+static inline bool
+writable(const struct rte_mbuf *m)
+{
+	return RTE_MBUF_DIRECT(m) && rte_mbuf_refcnt_read(m) == 1;
+}
+
+/* The frame in one segment of our own. @return NULL: no buffer, or too long for one */
+static struct rte_mbuf *
+copy(const struct pmd_txq *q, const struct rte_mbuf *m)
+{
+	struct rte_mbuf *c = m->pkt_len > UINT16_MAX ? NULL : rte_pktmbuf_alloc(q->port->tx_pool);
+	const void *from;
+	char *to;
+
+	if (c == NULL)
+		return NULL;
+	to = rte_pktmbuf_append(c, (uint16_t)m->pkt_len);
+	if (to == NULL) {
+		rte_pktmbuf_free(c);
+		return NULL;
+	}
+	from = rte_pktmbuf_read(m, 0, m->pkt_len, to);
+	if (from != to)
+		rte_memcpy(to, from, m->pkt_len);
+	c->ol_flags = m->ol_flags & ~(RTE_MBUF_F_EXTERNAL | RTE_MBUF_F_INDIRECT);
+	c->tx_offload = m->tx_offload;
+	c->vlan_tci = m->vlan_tci;
+	c->vlan_tci_outer = m->vlan_tci_outer;
+	c->packet_type = m->packet_type;
+	memcpy(c->dynfield1, m->dynfield1, sizeof(c->dynfield1));
+	return c;
+}
+
+/* Headers lie whole in the first segment, as tx_prepare asks for elsewhere. */
+static bool
+headers_fit(const struct rte_mbuf *m)
+{
+	uint32_t need = m->l2_len + m->l3_len;
+
+	if ((m->ol_flags & L4_MASK) == RTE_MBUF_F_TX_UDP_CKSUM)
+		need += sizeof(struct rte_udp_hdr);
+	else if ((m->ol_flags & L4_MASK) == RTE_MBUF_F_TX_TCP_CKSUM)
+		need += sizeof(struct rte_tcp_hdr);
+	return need <= m->data_len && (m->l3_len >= sizeof(struct rte_ipv4_hdr));
+}
+
+/*
+ * @return what is to be sent: @p m, or a copy, which its caller frees @p m for when it is sent;
+ * NULL: it cannot be made ready
+ */
+static struct rte_mbuf *
+prepare(const struct pmd_txq *q, struct rte_mbuf *m)
+{
+	bool l3 = (q->todo & m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0;
+	bool l4 = l4_wanted(q, m->ol_flags);
+	bool vlan = (q->todo & m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0;
+	struct rte_mbuf *out = m;
+
+	if ((q->linear && m->nb_segs > 1) || ((l3 || l4 || vlan) && !writable(m))) {
+		out = copy(q, m);
+		if (out == NULL)
+			return NULL;
+	}
+	if ((l3 || l4) && !headers_fit(out))
+		goto fail;
+	if (l3)
+		sum_l3(out);
+	if (l4)
+		sum_l4(out);
+	if (vlan && rte_vlan_insert(&out) < 0)
+		goto fail;
+	return out;
+fail:
+	if (out != m)
+		rte_pktmbuf_free(out);
+	return NULL;
+}
+
+/* ---- sending ---- */
+
+static inline uint16_t
+send_burst(struct pmd_txq *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t sent;
+
+	if (q->lock == NULL)
+		return rte_eth_tx_burst(q->lower_id, q->lower_queue, pkts, n);
+	rte_spinlock_lock(q->lock);
+	sent = rte_eth_tx_burst(q->lower_id, q->lower_queue, pkts, n);
+	rte_spinlock_unlock(q->lock);
+	return sent;
+}
+
+uint16_t
+pmd_tx_direct(void *txq, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct pmd_txq *q = txq;
+
+	return rte_eth_tx_burst(q->lower_id, q->lower_queue, pkts, n);
+}
+
+/* One piece of a burst. @return how many of it were taken */
+static uint16_t
+send_piece(struct pmd_txq *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct rte_mbuf *out[PMD_BURST];
+	uint16_t ready = 0, sent, i, used;
+
+	for (i = 0; i < n; i++) {
+		struct rte_mbuf *m = prepare(q, pkts[i]);
+
+		if (unlikely(m == NULL))
+			break;
+		out[ready++] = m;
+	}
+	used = i;
+	sent = ready > 0 ? send_burst(q, out, ready) : 0;
+	for (i = 0; i < sent; i++) {
+		if (out[i] != pkts[i])
+			rte_pktmbuf_free(pkts[i]);
+	}
+	for (i = sent; i < ready; i++) {
+		if (out[i] != pkts[i])
+			rte_pktmbuf_free(out[i]);
+	}
+	if (sent < ready || used == n)
+		return sent;
+	/* As a NIC that cannot send a frame does: it is gone, and counted. */
+	q->dropped++;
+	rte_pktmbuf_free(pkts[used]);
+	return used + 1;
+}
+
+uint16_t
+pmd_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct pmd_txq *q = txq;
+	uint16_t done = 0;
+
+	if (q->stopped)
+		return 0;
+	if (!q->work)
+		return send_burst(q, pkts, n);
+	while (done < n) {
+		uint16_t piece = RTE_MIN(n - done, PMD_BURST), took;
+
+		took = send_piece(q, &pkts[done], piece);
+		done += took;
+		if (took == 0)
+			break;
+	}
+	return done;
+}
+
+/* Which queue of the lower port each has, and who shares one. */
+void
+pmd_tx_choose(struct pmd_port *port)
+{
+	struct rte_eth_dev_data *data = port->dev->data;
+	uint16_t n = data->nb_tx_queues, lower = port->num_lower_tx;
+	eth_tx_burst_t fn = pmd_tx_direct;
+	bool work = port->tx_todo != 0 || port->tx_udp || port->tx_tcp || port->tx_linear;
+
+	if (work)
+		fn = pmd_tx_burst;
+	for (uint16_t i = 0; i < n; i++) {
+		struct pmd_txq *q = data->tx_queues[i];
+
+		q->lower_queue = lower > 0 ? i % lower : 0;
+		q->todo = port->tx_todo;
+		q->work = work;
+		q->udp = port->tx_udp;
+		q->tcp = port->tx_tcp;
+		q->linear = port->tx_linear;
+		q->stopped = q->conf.tx_deferred_start != 0;
+		q->lock = n > lower || port->roce.tx_lock == &port->tx_locks[q->lower_queue]
+				  ? &port->tx_locks[q->lower_queue]
+				  : NULL;
+		if (q->lock != NULL || q->stopped)
+			fn = pmd_tx_burst;
+	}
+	port->dev->tx_pkt_burst = fn;
+}
+
+/* ---- set up ---- */
+
+int
+pmd_txq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsigned int socket,
+	const struct rte_eth_txconf *conf)
+{
+	struct pmd_txq *q =
+		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*q), RTE_CACHE_LINE_SIZE));
+
+	if (q == NULL)
+		return -ENOMEM;
+	memset(q, 0, sizeof(*q));
+	q->port = pmd_port_of(dev);
+	q->lower_id = q->port->lower_id;
+	q->queue = queue;
+	q->conf = *conf;
+	q->nb_desc = ndesc;
+	q->socket = socket;
+	dev->data->tx_queues[queue] = q;
+	return 0;
+}
+
+void
+pmd_txq_release(struct rte_eth_dev *dev, uint16_t queue)
+{
+	free(dev->data->tx_queues[queue]);
+	dev->data->tx_queues[queue] = NULL;
+}
+
+int
+pmd_tx_desc_status(void *txq, uint16_t offset)
+{
+	struct pmd_txq *q = txq;
+
+	return rte_eth_tx_descriptor_status(q->lower_id, q->lower_queue, offset);
+}
+
+int
+pmd_tx_done(void *txq, uint32_t n)
+{
+	struct pmd_txq *q = txq;
+
+	return rte_eth_tx_done_cleanup(q->lower_id, q->lower_queue, n);
+}
+
+void
+pmd_txq_info(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_txq_info *info)
+{
+	const struct pmd_txq *q = dev->data->tx_queues[queue];
+
+	info->conf = q->conf;
+	info->nb_desc = q->nb_desc;
+}
+
+int
+pmd_tx_burst_mode(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_burst_mode *mode)
+{
+	const struct pmd_txq *q = dev->data->tx_queues[queue];
+
+	snprintf(mode->info, sizeof(mode->info), "%s%s%s",
+		!q->work ? "Direct" : "Software offloads", q->linear ? ", linearised" : "",
+		q->lock != NULL ? ", shared queue" : "");
+	return 0;
+}
+
+static int
+set_stopped(struct rte_eth_dev *dev, uint16_t queue, bool stopped)
+{
+	struct pmd_port *port = pmd_port_of(dev);
+	struct pmd_txq *q = dev->data->tx_queues[queue];
+
+	pthread_mutex_lock(&port->lock);
+	q->stopped = stopped;
+	if (stopped && dev->tx_pkt_burst == pmd_tx_direct) {
+		/* The one that looks at it. The program does not send on a queue that it stops. */
+		dev->tx_pkt_burst = pmd_tx_burst;
+		rte_eth_fp_ops[port->port_id].tx_pkt_burst = pmd_tx_burst;
+	}
+	dev->data->tx_queue_state[queue] =
+		stopped ? RTE_ETH_QUEUE_STATE_STOPPED : RTE_ETH_QUEUE_STATE_STARTED;
+	pthread_mutex_unlock(&port->lock);
+	return 0;
+}
+
+int
+pmd_txq_start(struct rte_eth_dev *dev, uint16_t queue)
+{
+	return set_stopped(dev, queue, false);
+}
+
+int
+pmd_txq_stop(struct rte_eth_dev *dev, uint16_t queue)
+{
+	return set_stopped(dev, queue, true);
+}
