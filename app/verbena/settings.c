@@ -85,6 +85,14 @@ check_icrc(const char *value, char *why, size_t len)
 }
 
 static int
+check_direct(const char *value, char *why, size_t len)
+{
+	if (strcmp(value, "auto") && strcmp(value, "off") && strcmp(value, "always"))
+		return reject(why, len, "auto, off or always");
+	return 0;
+}
+
+static int
 check_log(const char *value, char *why, size_t len)
 {
 	static const char *const levels[] = {"error", "warning", "notice", "info", "debug"};
@@ -123,6 +131,8 @@ const struct vrb_setting_desc vrb_setting_descs[VRB_SET_COUNT] = {
 		check_ip},
 	[VRB_SET_ICRC] = {"icrc", "auto|on|off", "VERBENA_ICRC", "auto",
 		"checksums over what is sent", check_icrc},
+	[VRB_SET_DIRECT] = {"direct", "auto|off|always", "VERBENA_DIRECT", "auto",
+		"WRITEs and READs without packets", check_direct},
 	[VRB_SET_LOG] = {"log", "LEVEL[:FILE]", "VERBENA_LOG", "error",
 		"what to log, and where (default: stderr)", check_log},
 	[VRB_SET_EAL] = {"eal", "\"ARGUMENTS\"", "VERBENA_EAL_ARGS", "none",

@@ -10,7 +10,15 @@
 void
 vrb_board_settle(struct vrb_engine *e)
 {
-	e->conf.direct->settle(e->conf.direct_ctx);
+	if (e->conf.direct != NULL)
+		e->conf.direct->settle(e->conf.direct_ctx);
+}
+
+void
+vrb_engine_no_direct(struct vrb_engine *e)
+{
+	e->conf.board = NULL;
+	e->conf.direct = NULL;
 }
 
 void
@@ -52,15 +60,16 @@ vrb_board_drop_mr(struct vrb_engine *e, const struct vrb_mr *mr)
 }
 
 /*
- * A queue pair that is ready to receive only is not shown: its first packet raises an event, which
- * a direct access would not.
+ * A queue pair that is ready to receive only is not shown before its first packet has come: that
+ * raises an event, which a direct access would not.
  */
 static bool
 is_open(const struct vrb_qp *qp)
 {
 	enum vrb_qp_state state = vrb_qp_get_state(qp);
 
-	return qp->init.type == VRB_QPT_RC && (state == VRB_QPS_RTS || state == VRB_QPS_SQD);
+	return qp->init.type == VRB_QPT_RC && (state == VRB_QPS_RTS || state == VRB_QPS_SQD ||
+						      (state == VRB_QPS_RTR && qp->comm_est));
 }
 
 void

@@ -29,12 +29,14 @@
 /* What a small message costs directly. */
 #define COST_NS 3000
 #define GAP_MAX_NS 1000000
-/* When one was refused, so many go in packets without asking. */
-#define REFUSED 16
+/* When some were refused one after the other, so many at most go in packets without asking. */
+#define REFUSED_MAX 63
 /* Messages of a trial by packets; and those that go directly between two of them. */
 #define TRIAL 8
 #define RUN_MIN 32
 #define RUN_MAX 8192
+/* Messages over which times are averaged. */
+#define WINDOW 128
 
 void
 vrb_direct_open(struct vrb_qp *qp)
@@ -46,7 +48,6 @@ vrb_direct_open(struct vrb_qp *qp)
 		qp->init.type != VRB_QPT_RC || qp->path.loopback)
 		return;
 	qp->direct.peer = e->conf.direct->open(e->conf.direct_ctx, qp->attr.av.dmac);
-	qp->direct.count = TRIAL;
 	qp->direct.run = RUN_MIN;
 }
 
@@ -55,37 +56,39 @@ vrb_direct_close(struct vrb_qp *qp)
 {
 	const struct vrb_engine *e = qp->engine;
 
-	if (qp->direct.peer != NULL)
+	if (qp->direct.peer != NULL && e->conf.direct != NULL)
 		e->conf.direct->close(e->conf.direct_ctx, qp->direct.peer);
 	memset(&qp->direct, 0, sizeof(qp->direct));
-}
-
-static uint32_t
-average(uint32_t old, uint64_t sample, unsigned int shift)
-{
-	if (old == 0)
-		return (uint32_t)RTE_MAX(sample, UINT64_C(1));
-	return (uint32_t)RTE_MAX(old + ((int64_t)sample - old) / (1 << shift), INT64_C(1));
 }
 
 void
 vrb_direct_answered(struct vrb_qp *qp, uint64_t now)
 {
 	struct vrb_direct *d = &qp->direct;
+	uint32_t took;
 
 	if (vrb_psn_diff(qp->req.una, d->ask_psn) <= 0)
 		return;
 	d->asked = false;
-	d->answer = average(d->answer, RTE_MIN(now - d->ask_time, (uint64_t)GAP_MAX_NS), 1);
+	took = (uint32_t)RTE_MIN(now - d->ask_time, (uint64_t)GAP_MAX_NS);
+	d->answer = d->answer == 0 ? took : (d->answer + took) / 2;
+}
+
+/** Average time from the start of one message to that of the next. */
+static uint32_t
+gap(const struct vrb_direct *d)
+{
+	return d->gaps == 0 ? 0 : (uint32_t)(d->gap_sum / d->gaps);
 }
 
 /** Small messages go the other way from now on. */
 static void
-turn(struct vrb_direct *d, bool small, uint32_t count)
+turn(struct vrb_direct *d, bool small)
 {
 	d->small = small;
-	d->count = count;
-	d->gap = 0;
+	d->count = 0;
+	d->gap_sum = 0;
+	d->gaps = 0;
 	if (!small)
 		d->answer = 0;
 }
@@ -95,27 +98,32 @@ static void
 note_start(struct vrb_direct *d, uint64_t now)
 {
 	if (d->started != 0 && now > d->started)
-		d->gap = average(
-			d->gap, RTE_MIN(now - d->started, (uint64_t)GAP_MAX_NS), 3);
+		d->gap_sum += RTE_MIN(now - d->started, (uint64_t)GAP_MAX_NS);
 	d->started = now;
-	if (d->count > 0)
-		d->count--;
+	d->count++;
+	if (++d->gaps == 2 * WINDOW) {
+		d->gap_sum /= 2;
+		d->gaps = WINDOW;
+	}
 }
 
 /** Whether a small message that nothing is in flight before goes directly. */
 static bool
 small_directly(struct vrb_direct *d)
 {
-	if (d->count > 0)
-		return d->small;
 	if (d->small) {
 		/* Look again what packets would do, more seldom each time. */
-		turn(d, false, TRIAL);
-		d->run = RTE_MIN(2 * d->run, (uint32_t)RUN_MAX);
-	} else if (d->answer > LATE_NS && d->gap > COST_NS) {
-		turn(d, true, d->run);
+		if (d->count < d->run && (d->count < WINDOW || gap(d) > COST_NS))
+			return true;
+		turn(d, false);
+		return false;
 	}
-	return d->small;
+	if (d->count < TRIAL || d->answer <= LATE_NS || gap(d) <= COST_NS)
+		return false;
+	/* A trial that has changed nothing. */
+	d->run = d->count < WINDOW ? RTE_MIN(2 * d->run, (uint32_t)RUN_MAX) : RUN_MIN;
+	turn(d, true);
+	return true;
 }
 
 enum vrb_direct_choice
@@ -167,8 +175,8 @@ gather(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, uint32_t off, uint32_t
 
 		if (sge[i].length == 0)
 			continue;
-		p = vrb_mr_local(qp->engine, qp->pd, sge[i].lkey, sge[i].addr, sge[i].length,
-			access, &why);
+		p = vrb_mr_local(
+			qp->engine, qp->pd, sge[i].lkey, sge[i].addr, sge[i].length, access, &why);
 		if (p == NULL)
 			return 0;
 		n = RTE_MIN(sge[i].length - skip, len);
@@ -207,12 +215,15 @@ vrb_direct_move(struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
 	rc = e->conf.direct->move(
 		e->conf.direct_ctx, d->peer, &req, d->off, n, iov, num, n == left, &d->gen);
 	if (rc < 0) {
-		if (rc == -EAGAIN)
-			d->refused = REFUSED;
-		else
+		if (rc == -EAGAIN) {
+			d->refused = d->refusals;
+			d->refusals = RTE_MIN(2 * d->refusals + 1, (uint32_t)REFUSED_MAX);
+		} else {
 			vrb_direct_close(qp);
+		}
 		return rc;
 	}
+	d->refusals = 0;
 	e->direct_left -= n;
 	e->stats.direct_bytes += n;
 	d->off += n;

@@ -110,13 +110,15 @@ struct vrb_direct {
 	bool moving; /* the WQE at sq->next is being moved, and no packet of it was sent */
 	uint32_t off; /* so many bytes of it are there */
 	uint32_t refused; /* messages that go in packets, because one was refused */
+	uint32_t refusals; /* the next value of that */
 	/* whether small messages go this way */
 	bool small;
 	bool asked; /* the answer to ask_psn is awaited */
 	uint32_t ask_psn;
-	uint32_t count; /* messages until that is looked at again */
+	uint32_t count; /* messages since that was decided */
 	uint32_t run; /* messages that go directly between two trials */
-	uint32_t gap; /* average time from one message to the next, ns */
+	uint32_t gaps; /* number, and sum in ns, of the times from one message to the next */
+	uint64_t gap_sum;
 	uint32_t answer; /* average time from a message that is alone to its answer, ns; 0: unknown
 			  */
 	uint64_t started; /* when the last message was */

@@ -193,6 +193,9 @@ to_rtr(struct vrb_qp *qp)
 	qp->resp.epsn = qp->attr.rq_psn;
 	qp->resp.msn = 0;
 	qp->comm_est = false;
+	if (++qp->engine->next_gen == 0)
+		qp->engine->next_gen = 1;
+	qp->gen = qp->engine->next_gen;
 }
 
 static void
@@ -203,9 +206,6 @@ from_rtr_to_rts(struct vrb_qp *qp)
 	req->psn = qp->attr.sq_psn;
 	req->max_psn = req->psn;
 	req->una = req->psn;
-	if (++qp->engine->next_gen == 0)
-		qp->engine->next_gen = 1;
-	qp->gen = qp->engine->next_gen;
 }
 
 /**

@@ -635,6 +635,7 @@ vrb_resp_packet(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	 * has. */
 	if (unlikely(!qp->comm_est && vrb_qp_get_state(qp) == VRB_QPS_RTR)) {
 		qp->comm_est = true;
+		vrb_board_put_qp(qp);
 		vrb_engine_async(qp->engine, VRB_EVENT_COMM_EST, qp->user);
 	}
 	if (unlikely(qp->transport == VRB_TRANSPORT_XRC) && !find_xrc_srq(qp, pkt))

@@ -52,7 +52,7 @@
 #define VRB_DIRECT_CALL 1048576 /* bytes that are moved directly in one call of the engine */
 #define VRB_DIRECT_LARGE 16384 /* messages from here on are faster moved than sent in packets */
 #define VRB_DIRECT_WAIT \
-	131072 /* and from here on even when what was sent before has to be answered first */
+	65536 /* and from here on even when what was sent before has to be answered first */
 #define VRB_QPN_FIRST \
 	0x11 /* 0 and 1 are the special queue pairs; the kernel's rxe starts here as well */
 

@@ -114,6 +114,9 @@ struct vrb_stats {
  */
 int vrb_engine_create(const struct vrb_engine_conf *conf, struct vrb_engine **e);
 
+/** In a child after fork(2): the board is the parent's. */
+void vrb_engine_no_direct(struct vrb_engine *e);
+
 /** Frees the engine and every object that is left. */
 void vrb_engine_destroy(struct vrb_engine *e);
 

@@ -69,6 +69,7 @@ open_nic(void)
 	conf.ip = s->ip;
 	conf.icrc = s->icrc;
 	conf.eal_args = s->eal_args;
+	conf.direct = s->direct;
 	conf.eal_log = s->eal_log;
 	conf.ops = vrb_explaining ? &vrb_verbs_engine_ops_explain : &vrb_verbs_engine_ops;
 	rc = vrb_nic_open(&conf, &verbs_nic, why, sizeof(why));

@@ -99,6 +99,22 @@ read_icrc(void)
 	return 0;
 }
 
+static int
+read_direct(void)
+{
+	const char *v = value_of("VERBENA_DIRECT");
+
+	if (!v || !strcmp(v, "auto"))
+		settings.direct = VRB_DIRECT_AUTO;
+	else if (!strcmp(v, "off"))
+		settings.direct = VRB_DIRECT_OFF;
+	else if (!strcmp(v, "always"))
+		settings.direct = VRB_DIRECT_ALWAYS;
+	else
+		return reject("VERBENA_DIRECT", v, "auto, off or always");
+	return 0;
+}
+
 static void
 read_all(void)
 {
@@ -107,6 +123,8 @@ read_all(void)
 		settings_error = read_ip();
 	if (!settings_error)
 		settings_error = read_icrc();
+	if (!settings_error)
+		settings_error = read_direct();
 	settings.port = value_of("VERBENA_PORT");
 	settings.segment = value_of("VERBENA_SEGMENT");
 	settings.eal_args = value_of("VERBENA_EAL_ARGS");

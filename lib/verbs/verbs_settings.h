@@ -13,6 +13,7 @@ struct vrb_settings {
 	const char *ip;
 	const char *eal_args;
 	enum vrb_icrc_mode icrc;
+	enum vrb_direct_mode direct;
 	int eal_log; /* descriptor of the log, for DPDK's messages; 0: none */
 };
 

@@ -29,6 +29,7 @@
 #define VRB_SHMLAN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** MTU of a port until it is configured. */
@@ -62,5 +63,35 @@
  * `pkts[n - 1]` was that frame. The frames before it are sent; those after it were not looked at.
  */
 bool vrb_shmlan_tx_fault(void);
+
+/** A member of the segment. */
+struct vrb_shmlan_peer {
+	unsigned int slot; /* below VRB_SHMLAN_MEMBERS; no other living member has it */
+	uint64_t inc; /* different for each member that ever used the slot */
+	uint32_t pid; /* as the member sees it: in another PID namespace it is somebody else's */
+	int board; /* descriptor that it has put up for the others, or -1 */
+};
+
+/**
+ * Finds the member with an address, ourselves too. Thread-safe while the port is not closed.
+ *
+ * @return 0, -ENODEV (no port of net_shmlan), -ENOENT
+ */
+int vrb_shmlan_find(uint16_t port_id, const uint8_t mac[6], struct vrb_shmlan_peer *peer);
+
+/**
+ * Tells the others the number of a descriptor of ours, which they may open by way of /proc. It
+ * stays the caller's, who takes it back with -1.
+ *
+ * @return 0, -ENODEV
+ */
+int vrb_shmlan_put_up(uint16_t port_id, int fd);
+
+/** Makes and maps a zeroed file of @p len bytes in memory that keeps its size for ever. @return its
+ * descriptor, or -errno */
+int vrb_shmlan_memfd_make(const char *name, size_t len, void **map);
+
+/** Maps such a file of another member. @return NULL if it is none, or not of @p len bytes */
+void *vrb_shmlan_memfd_map(int fd, size_t len);
 
 #endif

@@ -26,9 +26,8 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* Makes a sealed, zeroed memfd of @len bytes and maps it. Returns its descriptor or -errno. */
-static int
-memfd_make(const char *name, size_t len, void **map)
+int
+vrb_shmlan_memfd_make(const char *name, size_t len, void **map)
 {
 	int fd, rc;
 
@@ -46,9 +45,8 @@ fail:
 	return rc;
 }
 
-/* Maps a memfd that came from a peer, if it is of @len bytes for ever. */
-static void *
-memfd_map(int fd, size_t len)
+void *
+vrb_shmlan_memfd_map(int fd, size_t len)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
@@ -73,7 +71,8 @@ vrb_shmlan_bell_create(void)
 	if (bell == NULL)
 		return NULL;
 	bell->evfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	bell->pagefd = bell->evfd < 0 ? -1 : memfd_make("verbena-bell", VRB_BELL_BYTES, &map);
+	bell->pagefd =
+		bell->evfd < 0 ? -1 : vrb_shmlan_memfd_make("verbena-bell", VRB_BELL_BYTES, &map);
 	if (bell->pagefd < 0) {
 		if (bell->evfd >= 0)
 			close(bell->evfd);
@@ -232,7 +231,7 @@ out_hand_over(struct shm_port *port, struct shm_out *out)
 	int fd, rc;
 
 	out->maplen = vrb_ring_bytes(msg.nslots, msg.dsize);
-	fd = memfd_make("verbena-ring", out->maplen, &out->map);
+	fd = vrb_shmlan_memfd_make("verbena-ring", out->maplen, &out->map);
 	if (fd < 0)
 		return fd;
 	rc = vrb_ring_tx_init(&out->r, out->map, msg.nslots, msg.dsize);
@@ -309,7 +308,7 @@ vrb_shmlan_out_answer(struct shm_out *out, const struct shm_msg *msg, int *fds)
 	if (out->new_page != NULL || msg->bit >= VRB_BELL_RINGS || fds[0] < 0 || fds[1] < 0 ||
 		!is_eventfd(fds[1]) || fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0)
 		return -EPROTO;
-	page = memfd_map(fds[0], VRB_BELL_BYTES);
+	page = vrb_shmlan_memfd_map(fds[0], VRB_BELL_BYTES);
 	if (page == NULL)
 		return -EPROTO;
 	if (page->magic != VRB_BELL_MAGIC) {
@@ -343,7 +342,7 @@ in_init(struct shm_port *port, struct shm_in *in, const struct shm_msg *msg, int
 	if (!vrb_ring_geometry_ok(msg->nslots, msg->dsize))
 		return -EPROTO;
 	in->maplen = vrb_ring_bytes(msg->nslots, msg->dsize);
-	in->map = memfd_map(memfd, in->maplen);
+	in->map = vrb_shmlan_memfd_map(memfd, in->maplen);
 	if (in->map == NULL)
 		return -EPROTO;
 	rc = vrb_ring_rx_init(&in->r, in->map, msg->nslots, msg->dsize);

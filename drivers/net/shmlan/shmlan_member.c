@@ -354,6 +354,7 @@ join_locked(struct shm_reg *reg, const struct shm_args *args, struct rte_ether_a
 	e = &reg->file->entry[reg->slot];
 	atomic_store_explicit(&e->inc, reg->inc, memory_order_relaxed);
 	atomic_store_explicit(&e->pid, getpid(), memory_order_relaxed);
+	atomic_store_explicit(&e->board, 0, memory_order_relaxed);
 	atomic_store_explicit(&e->word, shm_mac_key(mac) | SHM_ENTRY_USED, memory_order_release);
 	if (reg->slot >= high(reg))
 		atomic_store_explicit(&reg->file->high, reg->slot + 1, memory_order_release);

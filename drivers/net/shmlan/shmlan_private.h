@@ -74,8 +74,9 @@ int vrb_shmlan_args_parse(const char *dev, const char *params, struct shm_args *
 struct shm_entry {
 	_Atomic uint64_t word; /* MAC in network byte order in the low 48 bits, SHM_ENTRY_* above */
 	_Atomic uint64_t inc; /* incarnation: different for each member that ever used the slot */
-	_Atomic uint32_t pid; /* for people; nothing is decided by it */
-	uint32_t pad[3];
+	_Atomic uint32_t pid; /* as the member sees it; nothing is decided by it alone */
+	_Atomic uint32_t board; /* vrb_shmlan_put_up(): the descriptor + 1, or 0 */
+	uint32_t pad[2];
 };
 
 struct shm_reg_file {

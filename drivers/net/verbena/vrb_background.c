@@ -407,8 +407,12 @@ background_main(void *arg)
 	ask_for_short_slice();
 	nic->bg.active = vrb_now(nic);
 	nic->bg.spin_penalty = SPIN_PENALTY_MIN_NS;
+	if (nic->direct != NULL)
+		vrb_direct_path_show(nic->direct);
 	while (!atomic_load_explicit(&nic->stop, memory_order_acquire))
 		take_turn(nic);
+	if (nic->direct != NULL)
+		vrb_direct_path_hide(nic->direct);
 	return NULL;
 }
 

@@ -24,8 +24,12 @@ static struct vrb_clock clock_state;
 static void
 after_fork_in_child(void)
 {
-	for (struct vrb_nic *nic = nics; nic != NULL; nic = nic->next)
+	for (struct vrb_nic *nic = nics; nic != NULL; nic = nic->next) {
 		atomic_store(&nic->forked, true);
+		/* The board is shared with the parent, whom it speaks of. */
+		if (nic->engine != NULL)
+			vrb_engine_no_direct(nic->engine);
+	}
 	pthread_mutex_unlock(&nics_lock);
 }
 
@@ -41,8 +45,12 @@ after_fork_in_parent(void)
 	pthread_mutex_unlock(&nics_lock);
 }
 
-static void
-install_atfork(void)
+/*
+ * Whoever forks takes the locks in the opposite order of registration: first those of the callers,
+ * who register when they open a device, then ours, then those of the drivers, who have a higher
+ * priority.
+ */
+RTE_INIT(install_atfork)
 {
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
@@ -97,6 +105,14 @@ make_engine(struct vrb_nic *nic, const struct vrb_nic_conf *conf, char *why, siz
 	int rc;
 
 	memcpy(ec.mac, p->mac, sizeof(ec.mac));
+	if (p->kind == VRB_PORT_SHMLAN && conf->direct != VRB_DIRECT_OFF)
+		nic->direct = vrb_direct_path_open(p->id, p->mac);
+	if (nic->direct != NULL) {
+		ec.direct = &vrb_direct_path_ops;
+		ec.direct_ctx = nic->direct;
+		ec.direct_mode = conf->direct;
+		ec.board = vrb_direct_path_board(nic->direct);
+	}
 	rc = vrb_engine_create(&ec, &nic->engine);
 	if (rc == -EINVAL)
 		snprintf(why, why_len, "the MTU of %s, %u bytes, is too small for RoCE", p->name,
@@ -145,11 +161,9 @@ bring_up(struct vrb_nic *nic, const struct vrb_nic_conf *conf, char *why, size_t
 int
 vrb_nic_open(const struct vrb_nic_conf *conf, struct vrb_nic **out, char *why, size_t why_len)
 {
-	static pthread_once_t atfork_once = PTHREAD_ONCE_INIT;
 	struct vrb_nic *nic;
 	int rc;
 
-	pthread_once(&atfork_once, install_atfork);
 	rc = vrb_guard_install();
 	if (rc < 0) {
 		snprintf(why, why_len, "cannot handle SIGSEGV and SIGBUS: %s", strerror(-rc));
@@ -246,6 +260,8 @@ vrb_nic_close(struct vrb_nic *nic)
 	vrb_poller_drop(nic);
 	if (nic->engine != NULL)
 		vrb_engine_destroy(nic->engine);
+	if (nic->direct != NULL)
+		vrb_direct_path_close(nic->direct);
 	vrb_port_close(&nic->port);
 	vrb_lcore_leave(old_lcore);
 	vrb_baton_release(&nic->baton);
@@ -265,6 +281,7 @@ vrb_nic_query(struct vrb_nic *nic, struct vrb_nic_info *info)
 	info->port_mtu = p->mtu;
 	info->max_mtu = vrb_engine_max_mtu(nic->engine);
 	info->icrc = p->icrc;
+	info->direct = nic->direct != NULL;
 	info->port_name = p->name;
 	info->driver = p->driver;
 	/* A child must not ask the port: its driver's state is shared with the parent's threads. */

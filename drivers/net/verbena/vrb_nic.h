@@ -26,6 +26,7 @@ struct vrb_nic_conf {
 	const char *segment; /* net_shmlan: name of the segment; NULL: "default" */
 	const char *ip; /* IPv4 or IPv6 address in text; NULL: automatic */
 	enum vrb_icrc_mode icrc;
+	enum vrb_direct_mode direct;
 	const char
 		*eal_args; /* more arguments for rte_eal_init(), separated by blanks; NULL: none */
 	int eal_log; /* descriptor that DPDK's log goes to, 0: none */
@@ -40,6 +41,7 @@ struct vrb_nic_info {
 	uint32_t max_mtu; /* largest path MTU */
 	bool link_up;
 	bool icrc; /* computed on sending */
+	bool direct; /* there is a direct path to peers of the same user */
 	const char *port_name; /* ethdev name of the lower port */
 	const char *driver; /* its driver */
 	uint32_t speed_mbps; /* 0: unknown */

@@ -17,6 +17,7 @@
 
 #include "vrb_baton.h"
 #include "vrb_clock.h"
+#include "vrb_direct.h"
 #include "vrb_nic.h"
 #include "vrb_port.h"
 
@@ -45,6 +46,7 @@ struct vrb_nic {
 	_Atomic bool forked;
 	struct vrb_clock clock;
 	struct vrb_port port;
+	struct vrb_direct_path *direct; /* or NULL */
 	const struct vrb_engine_ops *ops;
 	void *ctx;
 	int epfd;
