@@ -37,12 +37,15 @@ struct verbs_calls {
 void
 vrb_info_help(void)
 {
-	printf("Usage: verbena info [OPTIONS]\n\n"
+	printf("Usage: verbena info [OPTIONS]\n"
+	       "       verbena info --pid N\n\n"
 	       "Shows the device that a program would see under 'verbena run' with the same "
 	       "options,\n"
-	       "and where each setting comes from.\n\n"
+	       "where each setting comes from, and who has the device open. With --pid: what a\n"
+	       "running process does with it.\n\n"
 	       "Options:\n");
 	vrb_settings_help();
+	printf("  %-21s %s\n", "--pid N", "figures and queues of this process of yours");
 	printf("  %-21s %s\n", "-h, --help", "print this help");
 	printf("\nThe exit status is 0, 1 when the device cannot be opened, 2 for a bad option.\n");
 }
@@ -258,6 +261,10 @@ vrb_info(int argc, char **argv)
 	struct vrb_preload preload;
 	int first, status;
 
+	if (argc == 3 && !strcmp(argv[1], "--pid"))
+		return vrb_process_info(argv[2]);
+	if (argc == 2 && !strncmp(argv[1], "--pid=", 6))
+		return vrb_process_info(argv[1] + 6);
 	first = vrb_settings_read(&settings, "info", vrb_info_help, argc, argv);
 	if (first < 0)
 		return -first;
@@ -276,6 +283,9 @@ vrb_info(int argc, char **argv)
 		status = print_devices(preload.shim);
 		fflush(stdout);
 		print_settings(&settings, &preload);
+		vrb_process_list(settings.set[VRB_SET_SEGMENT].value
+					 ? settings.set[VRB_SET_SEGMENT].value
+					 : vrb_setting_descs[VRB_SET_SEGMENT].fallback);
 	}
 	vrb_preload_fini(&preload);
 	return status;

@@ -22,6 +22,7 @@ static const struct command commands[] = {
 	{"run", "run a program with a verbs device", vrb_run, vrb_run_help},
 	{"info", "show what a program would see, and how it would be configured", vrb_info,
 		vrb_info_help},
+	{"top", "show what running processes do, again and again", vrb_top, vrb_top_help},
 	{"help", "explain a command", help_command, print_help},
 };
 

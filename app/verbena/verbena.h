@@ -119,9 +119,16 @@ void vrb_preload_fini(struct vrb_preload *p);
 /** The commands; each returns the exit status. */
 int vrb_run(int argc, char **argv);
 int vrb_info(int argc, char **argv);
+int vrb_top(int argc, char **argv);
 
 /** The helps of the commands, on stdout. */
 void vrb_run_help(void);
 void vrb_info_help(void);
+void vrb_top_help(void);
+
+/** Prints which processes of this user have the device open on a network. */
+void vrb_process_list(const char *segment);
+/** `verbena info --pid`: all of one process. @param text its number. @return the exit status */
+int vrb_process_info(const char *text);
 
 #endif

@@ -41,6 +41,7 @@ vrb_cq_create(struct vrb_engine *e, uint32_t size, void *user, struct vrb_cq **o
 	cq->size = size;
 	cq->user = user;
 	cq->engine = e;
+	cq->num = ++e->next_cq;
 	rte_spinlock_init(&cq->lock);
 	LIST_INSERT_HEAD(&e->cqs, cq, link);
 	e->num_cqs++;

@@ -247,7 +247,7 @@ struct vrb_engine {
 	uint32_t num_groups;
 	struct vrb_ah
 		*dead_ahs; /* destroyed, but named by datagrams that were not sent when it was */
-	uint32_t mr_cap, num_mrs, mr_free, num_pds, num_cqs, num_srqs;
+	uint32_t mr_cap, num_mrs, mr_free, num_pds, num_cqs, next_cq, num_srqs;
 	uint32_t rnd;
 	struct rte_mbuf *loop[VRB_LOOP_SIZE];
 	uint32_t loop_head, loop_tail;

@@ -216,6 +216,7 @@ struct vrb_cq {
 	uint32_t refs; /* queue pairs that use it */
 	uint32_t overrun; /* it has overflowed: nothing more is added */
 	LIST_ENTRY(vrb_cq) link;
+	uint32_t num; /* counts the CQs of the engine, so that a person can tell them apart */
 	/* the program's */
 	rte_spinlock_t lock __rte_cache_aligned;
 	uint32_t seen_head;

@@ -50,6 +50,7 @@ static void
 child_after_fork(void)
 {
 	vrb_forked = verbs_nic != NULL;
+	vrb_figures_forked();
 	pthread_mutex_unlock(&verbs_mutex);
 }
 
@@ -79,6 +80,7 @@ open_nic(void)
 		return rc;
 	}
 	vrb_nic_query(verbs_nic, &verbs_info);
+	vrb_figures_open(verbs_nic, s->segment);
 	vrb_log(VRB_LOG_INFO, "vrb0 is open on %s (%s), path MTU up to %u", verbs_info.port_name,
 		verbs_info.driver, verbs_info.max_mtu);
 	return 0;
@@ -136,6 +138,7 @@ static void __attribute__((destructor)) leave_at_exit(void)
 {
 	if (!verbs_nic || vrb_forked)
 		return;
+	vrb_figures_close();
 	vrb_nic_progress(verbs_nic);
 	vrb_nic_progress(verbs_nic);
 	vrb_nic_leave(verbs_nic);

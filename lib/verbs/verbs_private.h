@@ -360,6 +360,14 @@ void vrb_raw_caps(struct ibv_device_attr_ex *attr);
 int vrb_verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vrb_verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
+/* Figures for `verbena info --pid` and `verbena top` (verbs_figures.c). */
+/** The device was opened: lets others of the user look. Without them if it cannot. */
+void vrb_figures_open(struct vrb_nic *nic, const char *segment);
+/** The process ends. */
+void vrb_figures_close(void);
+/** In a child after fork(2): it has no device to tell of. */
+void vrb_figures_forked(void);
+
 /* Parent and thread domains (verbs_parent.c). */
 void vrb_parent_ops(struct verbs_context *v);
 /** ibv_dealloc_pd() of a parent domain. @return 0 or an errno */

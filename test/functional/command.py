@@ -30,7 +30,7 @@ def help_and_version(site):
     ends(call(site, "--version"), 0, "verbena 0.")
     for argv in (["help"], ["--help"], ["help", "help"]):
         ends(call(site, *argv), 0, "run", "info")
-    for command in ("run", "info"):
+    for command in ("run", "info", "top"):
         shown = [call(site, "help", command).out, call(site, command, "--help").out]
         require(shown[0] == shown[1] and "--segment" in shown[0], shown[0])
 
@@ -40,7 +40,9 @@ def bad_command_lines(site):
                        (["help", "dance"], "dance"), (["run"], "program"),
                        (["run", "--dance", "true"], "--dance"), (["run", "--ip"], "--ip"),
                        (["info", "--env"], "--env"), (["info", "more"], "more"),
-                       (["run", "--env", "true"], "true")):
+                       (["run", "--env", "true"], "true"), (["top", "--dance"], "--dance"),
+                       (["top", "--delay"], "--delay"), (["top", "--delay", "x"], "x"),
+                       (["top", "more"], "more"), (["info", "--pid", "x"], "x")):
         ends(call(site, *argv), 2, word)
 
 

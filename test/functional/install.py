@@ -11,7 +11,8 @@ from vrbtest import Process, Site, Suite, arguments, require
 
 WANTED = ("bin/verbena", "lib/**/verbena/libibverbs.so.1", "lib/**/librte_net_shmlan.so*",
           "share/man/man1/verbena.1", "share/man/man1/verbena-run.1",
-          "share/man/man1/verbena-info.1", "share/man/man7/verbena-environment.7")
+          "share/man/man1/verbena-info.1", "share/man/man1/verbena-top.1",
+          "share/man/man7/verbena-environment.7")
 
 
 def install(site, build):

@@ -192,7 +192,8 @@ class Site:
 
     def sockets(self):
         """Names of the members on the segments of this site, living or left behind."""
-        return sorted(p.name for p in self.runtime.glob("verbena/*/*") if p.is_socket())
+        return sorted(p.name for p in self.runtime.glob("verbena/*/*")
+                      if p.is_socket() and p.parent.name != ".figures")
 
     def copy(self, program):
         """A program of the build tree where every identity can run it."""
