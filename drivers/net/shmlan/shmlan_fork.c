@@ -15,7 +15,6 @@
 
 static LIST_HEAD(, shm_port) ports = LIST_HEAD_INITIALIZER(ports);
 static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void
 before(void)
@@ -94,8 +93,11 @@ child(void)
 	after();
 }
 
-static void
-install(void)
+/*
+ * When the program is loaded, before others register what they do at a fork: who forks takes the
+ * locks in the opposite order of registration, and those under which a port is made come first.
+ */
+RTE_INIT_PRIO(shm_fork_install, CLASS)
 {
 	pthread_atfork(before, after, child);
 }
@@ -103,7 +105,6 @@ install(void)
 void
 vrb_shmlan_fork_add(struct shm_port *port)
 {
-	pthread_once(&once, install);
 	pthread_mutex_lock(&ports_lock);
 	LIST_INSERT_HEAD(&ports, port, next);
 	pthread_mutex_unlock(&ports_lock);
