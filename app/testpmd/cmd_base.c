@@ -118,14 +118,14 @@ device_show(const struct tp_call *call)
 
 	tp_device(&dev);
 	rte_ether_format_addr(text, sizeof(text), (struct rte_ether_addr *)dev.mac);
-	tp_row("port", "%s", dev.port);
-	tp_row("driver", "%s", dev.driver);
+	tp_row("port", "%u", dev.port_id);
+	tp_row("name", "%s", dev.port);
+	tp_row("over", "%s", dev.driver);
 	tp_row("mac", "%s", text);
 	tp_row("gid0", "%s", tp_gid_text(&dev.gid[0], text));
 	tp_row("gid1", "%s", tp_gid_text(&dev.gid[1], text));
 	tp_row("mtu", "%u", dev.port_mtu);
 	tp_row("path-mtu", "%u", dev.max_mtu);
-	tp_row("icrc", "%s", dev.icrc ? "on" : "off");
 	tp_row("link", "%s", dev.link_up ? "up" : "down");
 	tp_row_end();
 	return 0;

@@ -253,14 +253,15 @@ flow_create_qp(const struct tp_call *call)
 	rule.count = &flow->count;
 	tp_lock();
 	rc = vrb_flow_create(tp_engine(), qp->qp, &rule, &flow->flow);
+	tp_unlock();
 	if (rc == 0) {
 		rc = tp_filter();
-		if (rc < 0)
-			vrb_flow_destroy(tp_engine(), flow->flow);
+		if (rc == 0)
+			return 0;
+		tp_lock();
+		vrb_flow_destroy(tp_engine(), flow->flow);
+		tp_unlock();
 	}
-	tp_unlock();
-	if (rc == 0)
-		return 0;
 	free_flow(flow);
 	return rc == -ENOMEM
 		       ? tp_refuse_memory(TP_FLOW, rc)
@@ -329,9 +330,9 @@ tp_flow_destroy(struct tp_flow *flow)
 	if (flow->qp != NULL) {
 		tp_lock();
 		vrb_flow_destroy(tp_engine(), flow->flow);
+		tp_unlock();
 		/* A port that keeps on receiving too much does no harm: no rule takes it. */
 		tp_filter();
-		tp_unlock();
 	} else {
 		rc = rte_flow_destroy(flow->port, flow->rule, &error);
 	}

@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "ports.h"
+#include "traffic.h"
 
 /* ---- showing ---- */
 
@@ -50,7 +51,7 @@ show(uint16_t port)
 	}
 	if (rte_eth_dev_get_mtu(port, &mtu) == 0)
 		tp_row("mtu", "%u", mtu);
-	tp_row("state", "%s", tp_port_is_started(port) ? "started" : "stopped");
+	tp_row("state", "%s", tp_port_state(port));
 	show_link(port);
 	tp_row("promiscuous", "%s", tp_on_off[rte_eth_promiscuous_get(port) == 1]);
 	tp_row("allmulticast", "%s", tp_on_off[rte_eth_allmulticast_get(port) == 1]);
@@ -219,6 +220,38 @@ port_set(const struct tp_call *call)
 		      : 0;
 }
 
+static int
+port_send(const struct tp_call *call)
+{
+	uint16_t port = tp_num(call, "port", 0), queue = tp_num(call, "queue", 0);
+	struct tp_job_conf frames = {
+		.size = tp_num(call, "size", 64),
+		.count = tp_num(call, "count", 1000),
+		.flows = tp_num(call, "flows", 1),
+	};
+	struct rte_eth_dev_info info;
+	int rc = tp_port_check_ours(port);
+
+	if (rc < 0)
+		return rc;
+	if (!tp_port_is_started(port))
+		return tp_refuse(-ENETDOWN, "port %u is stopped: port start %u", port, port);
+	if (rte_eth_dev_info_get(port, &info) < 0 || queue >= info.nb_tx_queues)
+		return tp_refuse(-EINVAL, "port %u has no tx-queue %u", port, queue);
+	rte_eth_macaddr_get(port, (struct rte_ether_addr *)frames.src_mac);
+	memcpy(frames.dst_mac,
+		tp_given(call, "dst-mac") ? tp_value(call, "dst-mac")->bytes : frames.src_mac,
+		sizeof(frames.dst_mac));
+	rc = tp_port_send(port, queue, &frames);
+	if (rc < 0)
+		return rc;
+	tp_print("port %u  sent %d\n", port, rc);
+	if ((uint64_t)rc < frames.count)
+		return tp_refuse(
+			-ENOBUFS, "port %u is full: nobody takes frames at its other end", port);
+	return 0;
+}
+
 /* ---- pollers ---- */
 
 static int
@@ -350,6 +383,19 @@ static const struct tp_arg set_args[] = {
 	{.name = "link", .type = TP_CHOICE, .words = link_words, .help = "of the port"},
 	{NULL},
 };
+static const struct tp_arg send_args[] = {
+	PORT_ARG,
+	{.name = "count", .type = TP_NUM, .min = 1, .max = 1000000000, .help = "frames; 1000"},
+	{.name = "size", .type = TP_NUM, .min = 60, .max = 9000, .help = "bytes of a frame; 64"},
+	{.name = "flows",
+		.type = TP_NUM,
+		.min = 1,
+		.max = 60000,
+		.help = "different source ports; 1"},
+	{.name = "dst-mac", .type = TP_MAC, .help = "where to; the port's own address"},
+	{.name = "queue", .type = TP_NUM, .max = TP_MAX_QUEUES - 1, .help = "its tx-queue; 0"},
+	{NULL},
+};
 static const struct tp_arg poller_args[] = {
 	PORT_ARG,
 	{.name = "queues",
@@ -367,6 +413,8 @@ static const struct tp_cmd port_cmds[] = {
 	{"port stop <port>", "stops it", port_args, port_stop},
 	{"port config <port>", "gives a stopped port other queues", config_args, port_config},
 	{"port set <port>", "changes a property of it while it runs", set_args, port_set},
+	{"port send <port>", "sends UDP frames by ethdev, for example to see how RSS spreads them",
+		send_args, port_send},
 	{"port stats show <port>", "shows its basic statistics", port_args, stats_show},
 	{"port stats clear <port>", "sets its basic statistics to zero", port_args, stats_clear},
 	{"port xstats show <port>", "shows its extended statistics", port_args, xstats_show},

@@ -227,7 +227,7 @@ qp_post(const struct tp_call *call)
 	if (qp->srq != NULL)
 		return tp_refuse(-EINVAL, "qp %u receives by srq %u: srq post %u", qp->obj.id,
 			qp->srq->obj.id, qp->srq->obj.id);
-	if (rq == NULL)
+	if (qp->ind_table != NULL)
 		return tp_refuse(-EINVAL, "qp %u receives by its work queues: wq post", qp->obj.id);
 	if (state == VRB_QPS_RESET || state == VRB_QPS_ERR)
 		return tp_refuse(-EINVAL, "qp %u is in state %s and takes no receives", qp->obj.id,
@@ -348,8 +348,8 @@ tp_qp_destroy(struct tp_qp *qp)
 		return rc;
 	if (flows > 0)
 		return tp_refuse_busy(&qp->obj, flows, "flow rule");
-	tp_lock();
 	tp_settle(qp->qp);
+	tp_lock();
 	vrb_qp_destroy(qp->qp);
 	tp_cq_forget(qp->send_cq, qp);
 	tp_cq_forget(qp->recv_cq, qp);

@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "events.h"
 #include "post.h"
+#include "qp_state.h"
 #include "traffic.h"
 #include "wait.h"
 
@@ -127,8 +128,6 @@ print_hint(const struct tp_job *job, const struct vrb_stats *before)
 {
 	const struct vrb_stats *now = vrb_engine_stats(tp_engine());
 
-	if (atomic_load(&job->messages) > 0)
-		return;
 	if (now->rx_nak_rnr > before->rx_nak_rnr)
 		tp_print("note the other side has no receives posted: sink start <qp> there\n");
 	else if (job->conf.op == TP_OP_PING)
@@ -144,7 +143,7 @@ wait_for(struct tp_job *job, const struct tp_call *call)
 	uint64_t interval = tp_num(call, "interval", 1000) * 1000000;
 	uint64_t until = tp_num(call, "seconds", 0) * UINT64_C(1000000000);
 	struct progress p = {.at = job->began};
-	bool hinted = false, interrupted = false;
+	bool hinted = false, interrupted = false, stands;
 
 	while (tp_job_state(job) < TP_JOB_DONE && !interrupted) {
 		interrupted = tp_wait(LOOK_MS);
@@ -152,14 +151,15 @@ wait_for(struct tp_job *job, const struct tp_call *call)
 			tp_job_stop(job);
 		if (tp_now() - p.at < interval)
 			continue;
+		stands = atomic_load(&job->messages) == p.messages;
 		print_progress(job, &p);
 		tp_events_show();
-		if (!hinted)
+		if (stands && !hinted) {
 			print_hint(job, &before);
-		hinted = true;
+			hinted = true;
+			p.lines = 0;
+		}
 	}
-	if (tp_can_overwrite() && !hinted)
-		tp_overwrite(p.lines);
 	return interrupted ? -EINTR : 0;
 }
 
@@ -289,6 +289,23 @@ start_initiator(const struct tp_call *call, enum tp_op op, uint64_t count, struc
 	return rc < 0 ? rc : tp_job_start(&c, job);
 }
 
+/* Memory of messages in flight must not go, so they are taken back. */
+static int
+abandon(struct tp_job *job)
+{
+	struct tp_qp *qp = job->conf.qp;
+	uint32_t n = job->in_flight;
+	int rc = tp_qp_flush(qp);
+
+	if (rc < 0)
+		return rc;
+	return tp_refuse(-ETIMEDOUT,
+		"%s did not complete in time, so qp %u was taken to state error: qp modify %u "
+		"state "
+		"reset",
+		tp_plural(n, "message"), qp->obj.id, qp->obj.id);
+}
+
 /* Waits for what is in flight, shows what the job did, and frees it. */
 static int
 finish(struct tp_job *job)
@@ -301,8 +318,7 @@ finish(struct tp_job *job)
 	if (tp_job_state(job) == TP_JOB_FAILED)
 		rc = tp_refuse(-EIO, "%s", job->trouble);
 	else if (tp_job_state(job) < TP_JOB_DONE)
-		rc = tp_refuse(-ETIMEDOUT, "%s in flight did not complete in time",
-			tp_plural(job->in_flight, "message"));
+		rc = abandon(job);
 	tp_job_end(job);
 	return rc;
 }
@@ -356,22 +372,26 @@ generator_start(const struct tp_call *call)
 		call, (enum tp_op)tp_num(call, "op", 0), tp_num(call, "count", 0), &job);
 }
 
+/* Receives that fit. */
+static uint32_t
+room_of(const struct tp_qp *qp)
+{
+	if (qp->ind_table != NULL)
+		return qp->ind_table->wqs[0]->wq->rq.max_wr;
+	return qp->srq != NULL ? qp->srq->srq->rq.max_wr : qp->max_recv_wr;
+}
+
 static int
 sink_start(const struct tp_call *call)
 {
 	struct tp_qp *qp = tp_object_arg(call, "qp", TP_QP);
 	enum vrb_qp_state state = vrb_qp_state(qp->qp);
-	struct vrb_rq *rq = vrb_qp_rq(qp->qp);
-	uint32_t room = qp->srq != NULL		? qp->srq->srq->rq.max_wr
-			: rq != NULL		? rq->max_wr
-			: qp->ind_table != NULL ? qp->ind_table->wqs[0]->wq->rq.max_wr
-						: 0;
 	struct tp_job_conf c = {
 		.op = TP_OP_SINK,
 		.qp = qp,
 		.size = tp_num(call, "size",
 			qp->type == VRB_QPT_RAW_PACKET ? MAX_FRAME : DEFAULT_SINK_SIZE),
-		.depth = RTE_MIN(tp_num(call, "depth", DEFAULT_DEPTH), room),
+		.depth = RTE_MIN(tp_num(call, "depth", DEFAULT_DEPTH), room_of(qp)),
 		.verify = tp_num(call, "verify", 1),
 		.echo = tp_num(call, "echo", 0),
 	};

@@ -129,7 +129,7 @@ look_qp(struct watched *w)
 		tp_print("\n");
 		n++;
 	}
-	if (rq != NULL) {
+	if (rq != NULL && qp->ind_table == NULL) {
 		print_level("receives of qp", qp->obj.id, vrb_rq_count(rq), qp->max_recv_wr);
 		tp_print("\n");
 		n++;

@@ -96,6 +96,7 @@ tp_match(const struct tp_pattern *p, const char *const *word, unsigned int num,
 struct fit {
 	const struct tp_cmd *cmd; /* that fits as a whole, or NULL */
 	unsigned int literals; /* of it, or the most that fit of any */
+	unsigned int items; /* of its pattern */
 };
 
 static struct fit
@@ -110,35 +111,52 @@ find_command(const struct tp_words *w)
 			const struct tp_cmd *cmd = &tp_families[f]->cmds[i];
 
 			tp_pattern(cmd, &p);
-			/* A literal word says more than any value would. */
+			/* A literal word says more than any value would, and a value more than
+			 * nothing. */
 			if (tp_match(&p, w->word, w->num, &literals) == p.num &&
-				(whole.cmd == NULL || literals > whole.literals))
-				whole = (struct fit){cmd, literals};
+				(whole.cmd == NULL || literals > whole.literals ||
+					(literals == whole.literals && p.num > whole.items)))
+				whole = (struct fit){cmd, literals, p.num};
 			part.literals = RTE_MAX(part.literals, literals);
 		}
 	}
 	return whole.cmd != NULL ? whole : part;
 }
 
-/* Edits that make the one word of the other. */
+#define LONGEST 32
+
+/* Edits that make the one word of the other: a letter too many, missing, wrong, or two swapped. */
 static unsigned int
 distance(const char *a, const char *b)
 {
-	unsigned int row[33], n = RTE_MIN(strlen(b), 32u), diagonal, above;
+	unsigned int d[LONGEST + 1][LONGEST + 1];
+	unsigned int m = strnlen(a, LONGEST), n = strnlen(b, LONGEST);
 
-	for (unsigned int j = 0; j <= n; j++)
-		row[j] = j;
-	for (unsigned int i = 1; a[i - 1] != '\0'; i++) {
-		diagonal = row[0];
-		row[0] = i;
-		for (unsigned int j = 1; j <= n; j++) {
-			above = row[j];
-			row[j] = RTE_MIN(
-				diagonal + (a[i - 1] != b[j - 1]), RTE_MIN(above, row[j - 1]) + 1);
-			diagonal = above;
+	for (unsigned int i = 0; i <= m; i++) {
+		for (unsigned int j = 0; j <= n; j++) {
+			unsigned int best = i + j;
+
+			if (i > 0 && j > 0)
+				best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+			if (i > 0 && d[i - 1][j] + 1 < best)
+				best = d[i - 1][j] + 1;
+			if (j > 0 && d[i][j - 1] + 1 < best)
+				best = d[i][j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+				d[i - 2][j - 2] + 1 < best)
+				best = d[i - 2][j - 2] + 1;
+			d[i][j] = best;
 		}
 	}
-	return row[n];
+	return d[m][n];
+}
+
+/* Whether a person may have meant the other word. */
+static bool
+is_near(const char *typed, const char *word)
+{
+	return distance(typed, word) < RTE_MIN(3u, strlen(typed)) ||
+	       strncmp(typed, word, strlen(typed)) == 0;
 }
 
 static int
@@ -165,27 +183,42 @@ no_such_command(const char *word)
 	return tp_refuse(-ENOENT, "there is no command \"%s\" (help lists all)", word);
 }
 
-/* The commands that fit best, as far as they go. */
-static int
-nearest_usage(const struct tp_words *w, unsigned int literals)
+/*
+ * The usage of the commands whose first words fit. @param near only of those whose next word is
+ * near to what was typed
+ */
+static size_t
+collect_usage(const struct tp_words *w, unsigned int literals, bool near, char *all, size_t len)
 {
-	char usage[1024], all[3000];
+	char usage[1024];
 	struct tp_pattern p;
-	unsigned int k;
+	unsigned int k, matched;
 	size_t used = 0;
 
 	all[0] = '\0';
 	for (int f = 0; tp_families[f] != NULL; f++) {
 		for (unsigned int i = 0; i < tp_families[f]->num; i++) {
 			tp_pattern(&tp_families[f]->cmds[i], &p);
-			tp_match(&p, w->word, w->num, &k);
-			if (k != literals)
+			matched = tp_match(&p, w->word, w->num, &k);
+			if (k != literals || used >= len)
+				continue;
+			if (near && (matched == w->num ||
+					    !is_near(w->word[matched], p.item[matched].literal)))
 				continue;
 			tp_usage(&tp_families[f]->cmds[i], usage, sizeof(usage));
-			used += snprintf(all + used, sizeof(all) - used, "\n  %s", usage);
-			used = RTE_MIN(used, sizeof(all) - 1);
+			used += snprintf(all + used, len - used, "\n  %s", usage);
 		}
 	}
+	return used;
+}
+
+static int
+nearest_usage(const struct tp_words *w, unsigned int literals)
+{
+	char all[3000];
+
+	if (collect_usage(w, literals, true, all, sizeof(all)) == 0)
+		collect_usage(w, literals, false, all, sizeof(all));
 	return tp_refuse(-EINVAL, "this is not a whole command; it goes like this:%s", all);
 }
 

@@ -6,7 +6,6 @@
  * and then the first that fails ends the program with status 1.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,105 +14,48 @@
 #include <unistd.h>
 
 #include <cmdline.h>
-#include <cmdline_socket.h>
+#include <rte_eal.h>
 
 #include "backend.h"
 #include "commands.h"
+#include "eal.h"
 #include "events.h"
 #include "ports.h"
 #include "wait.h"
 
 #define PROMPT "verbena> "
 
-struct options {
-	struct tp_backend_conf backend;
-	const char *file; /* commands, "-": standard input */
-	bool interactive; /* also behind a file */
-	bool keep_going;
-	bool echo;
-};
-
-enum exit_status { EXIT_OK = 0, EXIT_COMMAND = 1, EXIT_USAGE = 2 };
+enum exit_status { EXIT_OK = 0, EXIT_COMMAND = 1, EXIT_START = 2 };
 
 static void
 print_help(void)
 {
-	printf("Usage: verbena-testpmd [OPTIONS] [-- EAL OPTIONS]\n\n"
+	printf("Usage: verbena-testpmd [OPTIONS] [EAL OPTIONS]\n\n"
 	       "A prompt to make shared receive queues, completion queues, work queues, "
 	       "indirection\n"
-	       "tables and queue pairs, to send traffic, and to watch. \"help\" at the prompt "
-	       "shows its\n"
-	       "commands.\n\n"
+	       "tables and queue pairs on a port of net_verbena, to send traffic, to set RSS and "
+	       "flow\n"
+	       "rules, and to watch. \"help\" at the prompt shows its commands.\n\n"
 	       "  -f, --cmdline-file FILE  run the commands of a file (- is standard input) and "
 	       "end;\n"
 	       "                           the first that fails ends the program with status 1\n"
 	       "  -i, --interactive        with a file: show the prompt afterwards\n"
 	       "  -k, --keep-going         go on after a command that fails\n"
 	       "  -e, --echo               print each command of a file before it is run\n"
-	       "  -s, --segment NAME       network of shared memory to join\n"
-	       "  -a, --ip ADDRESS         address on it; the first that is free\n"
-	       "  -p, --port DEVARGS       another port than net_shmlan, like "
-	       "net_af_packet0,iface=eth0\n"
+	       "      --segment NAME       network of shared memory to join\n"
+	       "      --ip ADDRESS         address of the device; on shared memory the first that "
+	       "is "
+	       "free\n"
+	       "      --port DEVARGS       port below the device, like net_af_packet0,iface=eth0;\n"
+	       "                           net_shmlan0\n"
+	       "      --rxq N, --txq N     queues of each port; 1\n"
+	       "      --hugepages          let DPDK use hugepages\n"
 	       "  -h, --help               this text\n"
 	       "  -V, --version            the version\n\n"
-	       "EAL options, like --vdev=net_null0, make more ports for the commands port, poller, "
-	       "rss\n"
-	       "and flow.\n");
-}
-
-static int
-parse_options(int argc, char **argv, struct options *o)
-{
-	static const struct option longs[] = {
-		{"cmdline-file", required_argument, NULL, 'f'},
-		{"interactive", no_argument, NULL, 'i'},
-		{"keep-going", no_argument, NULL, 'k'},
-		{"echo", no_argument, NULL, 'e'},
-		{"segment", required_argument, NULL, 's'},
-		{"ip", required_argument, NULL, 'a'},
-		{"port", required_argument, NULL, 'p'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
-		{NULL, 0, NULL, 0},
-	};
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "f:ikes:a:p:hV", longs, NULL)) != -1) {
-		if (opt == 'f')
-			o->file = optarg;
-		else if (opt == 'i')
-			o->interactive = true;
-		else if (opt == 'k')
-			o->keep_going = true;
-		else if (opt == 'e')
-			o->echo = true;
-		else if (opt == 's')
-			o->backend.segment = optarg;
-		else if (opt == 'a')
-			o->backend.ip = optarg;
-		else if (opt == 'p')
-			o->backend.port = optarg;
-		else
-			return opt;
-	}
-	return 0;
-}
-
-/* What is behind the options, in one line. */
-static char *
-join(char **argv)
-{
-	size_t len = 1;
-	char *line;
-
-	for (int i = 0; argv[i] != NULL; i++)
-		len += strlen(argv[i]) + 1;
-	line = calloc(1, len);
-	for (int i = 0; line != NULL && argv[i] != NULL; i++) {
-		strcat(line, argv[i]);
-		strcat(line, " ");
-	}
-	return line;
+	       "EAL's options may stand among them: -l, --vdev=net_verbena0,dev(...),ip=..., "
+	       "--vdev=net_null0,\n-S for service cores, and so on. The first port of net_verbena "
+	       "is the "
+	       "RoCE device; without one\nit is made over the port of --port.\n");
 }
 
 static void
@@ -135,7 +77,7 @@ catch_signals(void)
 
 /* @return exit status */
 static int
-run_file(const struct options *o, FILE *f)
+run_file(const struct tp_options *o, FILE *f)
 {
 	char *line = NULL;
 	size_t room = 0;
@@ -158,14 +100,14 @@ run_file(const struct options *o, FILE *f)
 }
 
 static int
-run_batch(const struct options *o)
+run_batch(const struct tp_options *o)
 {
 	FILE *f = strcmp(o->file, "-") == 0 ? stdin : fopen(o->file, "r");
 	int status;
 
 	if (f == NULL) {
 		fprintf(stderr, "verbena-testpmd: %s: %s\n", o->file, strerror(errno));
-		return EXIT_USAGE;
+		return EXIT_START;
 	}
 	status = run_file(o, f);
 	if (f != stdin)
@@ -176,75 +118,87 @@ run_batch(const struct options *o)
 static int
 run_prompt(void)
 {
-	struct cmdline *cl = tp_cmdline_new(PROMPT, STDIN_FILENO, STDOUT_FILENO);
+	struct cmdline *cl;
 	struct termios old, raw;
-	int rc = EXIT_OK;
 
-	if (cl == NULL || tcgetattr(STDIN_FILENO, &old) < 0) {
-		fprintf(stderr, "verbena-testpmd: there is no terminal\n");
-		return EXIT_USAGE;
+	if (tcgetattr(STDIN_FILENO, &old) < 0) {
+		fprintf(stderr, "verbena-testpmd: --interactive needs a terminal\n");
+		return EXIT_START;
 	}
 	/* As cmdline_stdin_new() does: characters at once, and Ctrl-C one of them. */
 	raw = old;
 	raw.c_lflag &= ~(ICANON | ECHO | ISIG);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	tp_at_terminal = true;
-	cmdline_interact(cl);
+	cl = tp_cmdline_new(PROMPT, STDIN_FILENO, STDOUT_FILENO);
+	if (cl != NULL)
+		cmdline_interact(cl);
 	tcsetattr(STDIN_FILENO, TCSANOW, &old);
+	tp_at_terminal = false;
 	if (!tp_quit)
 		printf("\n");
 	cmdline_free(cl);
-	return rc;
+	return EXIT_OK;
 }
 
 static int
-run(const struct options *o)
+run(const struct tp_options *o)
 {
 	int status = EXIT_OK;
 
 	if (o->file != NULL)
 		status = run_batch(o);
-	if (!tp_quit && !tp_interrupted && (o->file == NULL || o->interactive) &&
-		(status == EXIT_OK || o->interactive))
+	if (!tp_quit && !tp_interrupted && (o->file == NULL || o->interactive))
 		status = run_prompt();
-	tp_destroy_all();
 	return status;
+}
+
+static int
+start(const struct tp_options *o)
+{
+	int rc = tp_eal_start(o);
+
+	if (rc == 0)
+		rc = tp_backend_open(o->rx_queues, o->tx_queues);
+	if (rc == 0)
+		rc = tp_ports_open(tp_device_port(), o->rx_queues, o->tx_queues);
+	return rc;
 }
 
 int
 main(int argc, char **argv)
 {
-	struct options o = {.backend.ops = &tp_engine_ops};
-	char why[512] = "";
-	char *eal;
-	int rc, opt = parse_options(argc, argv, &o);
+	struct tp_options o;
+	int status;
 
-	if (opt == 'h') {
+	if (tp_options_parse(argc, argv, &o) < 0) {
+		fprintf(stderr, "verbena-testpmd: %s\n", tp_why());
+		return EXIT_START;
+	}
+	if (o.help) {
 		print_help();
 		return EXIT_OK;
 	}
-	if (opt == 'V') {
+	if (o.version) {
 		printf("verbena-testpmd %s\n", VERBENA_VERSION);
 		return EXIT_OK;
 	}
-	if (opt != 0)
-		return EXIT_USAGE;
 	/* Commands that are piped in. */
 	if (o.file == NULL && !isatty(STDIN_FILENO))
 		o.file = "-";
-	eal = join(argv + optind);
-	o.backend.eal = eal;
-	rc = tp_backend_open(&o.backend, why, sizeof(why));
-	if (rc < 0) {
-		fprintf(stderr, "verbena-testpmd: %s\n", why);
-		free(eal);
-		return EXIT_USAGE;
+	if (start(&o) < 0) {
+		fprintf(stderr, "verbena-testpmd: %s\n", tp_why());
+		tp_ports_stop();
+		rte_eal_cleanup();
+		return EXIT_START;
 	}
 	tp_after_command = tp_events_show;
 	catch_signals();
-	rc = run(&o);
-	tp_ports_close();
+	status = run(&o);
+	tp_destroy_all();
+	tp_ports_stop();
 	tp_backend_close();
-	free(eal);
-	return rc;
+	tp_ports_close();
+	rte_eal_cleanup();
+	return status;
 }

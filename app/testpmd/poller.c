@@ -14,6 +14,7 @@
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 
+#include "backend.h"
 #include "cli.h"
 #include "ports.h"
 
@@ -45,14 +46,15 @@ static bool
 poll_queue(uint16_t port, struct tp_poller_queue *q)
 {
 	struct rte_mbuf *pkts[BURST];
-	uint16_t n = rte_eth_rx_burst(port, q->id, pkts, BURST);
+	uint16_t n = rte_eth_rx_burst(port, q->id, pkts, BURST), left;
 	uint64_t bytes = 0;
 
 	if (n == 0)
 		return false;
 	for (uint16_t i = 0; i < n; i++)
 		bytes += rte_pktmbuf_pkt_len(pkts[i]);
-	rte_pktmbuf_free_bulk(pkts, n);
+	left = port == tp_device_port() ? tp_take_frames(pkts, n) : n;
+	rte_pktmbuf_free_bulk(pkts, left);
 	atomic_fetch_add_explicit(&q->frames, n, memory_order_relaxed);
 	atomic_fetch_add_explicit(&q->bytes, bytes, memory_order_relaxed);
 	return true;

@@ -3,19 +3,27 @@
  * Ports. See ports.h.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
+#include <rte_service.h>
 
 #include "cli.h"
 #include "ports.h"
+#include "traffic.h"
 
 #define MBUFS_PER_QUEUE 2048
 #define MBUF_CACHE 256
+#define QUEUE_SIZE 512
+#define BURST 32
+/* Bursts that may be refused one after the other before sending is given up. */
+#define TRIES 1000
 
 static struct rte_mempool *pools[RTE_MAX_ETHPORTS];
+static bool started[RTE_MAX_ETHPORTS];
 
 const char *
 tp_port_owner(uint16_t port)
@@ -44,15 +52,22 @@ tp_port_check_ours(uint16_t port)
 bool
 tp_port_is_started(uint16_t port)
 {
-	struct rte_eth_rxq_info rx;
-	struct rte_eth_txq_info tx;
+	return started[port];
+}
 
-	/* ethdev tells it of queues only. */
-	if (rte_eth_rx_queue_info_get(port, 0, &rx) == 0)
-		return rx.queue_state == RTE_ETH_QUEUE_STATE_STARTED;
-	if (rte_eth_tx_queue_info_get(port, 0, &tx) == 0)
-		return tx.queue_state == RTE_ETH_QUEUE_STATE_STARTED;
-	return false;
+const char *
+tp_port_state(uint16_t port)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_rxq_info rx;
+
+	if (tp_port_is_ours(port))
+		return started[port] ? "started" : "stopped";
+	/* ethdev tells it of queues only, and not of every driver's. */
+	if (rte_eth_dev_info_get(port, &info) < 0 || info.nb_rx_queues == 0 ||
+		rte_eth_rx_queue_info_get(port, 0, &rx) < 0)
+		return "unknown";
+	return rx.queue_state == RTE_ETH_QUEUE_STATE_STARTED ? "started" : "stopped";
 }
 
 static int
@@ -91,7 +106,7 @@ tp_port_configure(uint16_t port, const struct tp_port_conf *conf)
 {
 	struct rte_eth_conf ec = {0};
 	struct rte_eth_dev_info info;
-	uint16_t mtu = RTE_ETHER_MTU;
+	uint16_t mtu = conf->mtu;
 	int rc = rte_eth_dev_info_get(port, &info);
 
 	if (rc < 0)
@@ -105,7 +120,8 @@ tp_port_configure(uint16_t port, const struct tp_port_conf *conf)
 			info.flow_type_rss_offloads &
 			(RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_SCTP);
 	}
-	rte_eth_dev_get_mtu(port, &mtu);
+	if (mtu == 0 && rte_eth_dev_get_mtu(port, &mtu) < 0)
+		mtu = RTE_ETHER_MTU;
 	ec.rxmode.mtu = mtu;
 	rc = make_pool(port, conf, mtu);
 	if (rc < 0)
@@ -126,6 +142,7 @@ tp_port_start(uint16_t port)
 	if (tp_port_is_started(port))
 		return tp_refuse(-EALREADY, "port %u is started", port);
 	rc = rte_eth_dev_start(port);
+	started[port] = rc == 0;
 	return rc < 0 ? tp_refuse(rc, "port %u does not start: %s", port, strerror(-rc)) : 0;
 }
 
@@ -142,7 +159,95 @@ tp_port_stop(uint16_t port)
 		return tp_refuse(
 			-EBUSY, "a poller receives from port %u: poller stop %u first", port, port);
 	rc = rte_eth_dev_stop(port);
+	started[port] = rc < 0;
 	return rc < 0 ? tp_refuse(rc, "port %u does not stop: %s", port, strerror(-rc)) : 0;
+}
+
+int
+tp_port_send(uint16_t port, uint16_t queue, const struct tp_job_conf *frames)
+{
+	struct rte_mbuf *pkts[BURST];
+	uint64_t done = 0;
+	unsigned int full = 0;
+
+	while (done < frames->count && full < TRIES) {
+		uint16_t n = RTE_MIN(BURST, frames->count - done), sent;
+
+		if (rte_pktmbuf_alloc_bulk(pools[port], pkts, n) < 0)
+			return tp_refuse(-ENOMEM, "there is no memory for frames after %lu",
+				(unsigned long)done);
+		for (uint16_t i = 0; i < n; i++) {
+			uint8_t *buf = (uint8_t *)rte_pktmbuf_append(pkts[i], frames->size);
+
+			if (buf == NULL) {
+				rte_pktmbuf_free_bulk(pkts, n);
+				return tp_refuse(-EMSGSIZE, "frames of port %u have up to %u bytes",
+					port, rte_pktmbuf_tailroom(pkts[0]));
+			}
+			tp_frame_fill(buf, frames->size, frames, done + i);
+		}
+		sent = rte_eth_tx_burst(port, queue, pkts, n);
+		rte_pktmbuf_free_bulk(&pkts[sent], n - sent);
+		done += sent;
+		/* Whoever empties the other end needs a moment. */
+		full = sent > 0 ? 0 : full + 1;
+		if (sent < n)
+			sched_yield();
+	}
+	return done;
+}
+
+static int
+open_port(uint16_t port, uint16_t device, const struct tp_port_conf *conf)
+{
+	struct tp_port_conf own = *conf;
+	struct rte_eth_dev_info info;
+	int rc = 0;
+
+	if (port != device) {
+		/* As many queues as were asked for, or as it has. */
+		if (rte_eth_dev_info_get(port, &info) == 0) {
+			own.rx_queues = RTE_MIN(own.rx_queues, info.max_rx_queues);
+			own.tx_queues = RTE_MIN(own.tx_queues, info.max_tx_queues);
+		}
+		rc = tp_port_configure(port, &own);
+	}
+	if (rc == 0)
+		rc = tp_port_start(port);
+	if (rc == 0 && rte_service_lcore_count() == 0)
+		rc = tp_poller_start(port, NULL, 0);
+	return rc;
+}
+
+int
+tp_ports_open(uint16_t device, uint16_t rx_queues, uint16_t tx_queues)
+{
+	struct tp_port_conf conf = {
+		.rx_queues = rx_queues,
+		.tx_queues = tx_queues,
+		.rx_size = QUEUE_SIZE,
+		.tx_size = QUEUE_SIZE,
+	};
+	uint16_t port;
+	int rc;
+
+	RTE_ETH_FOREACH_DEV (port) {
+		rc = open_port(port, device, &conf);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+void
+tp_ports_stop(void)
+{
+	uint16_t port;
+
+	tp_pollers_end();
+	RTE_ETH_FOREACH_DEV (port)
+		if (started[port])
+			tp_port_stop(port);
 }
 
 void
@@ -150,10 +255,7 @@ tp_ports_close(void)
 {
 	uint16_t port;
 
-	tp_pollers_end();
 	RTE_ETH_FOREACH_DEV (port) {
-		if (tp_port_is_started(port))
-			rte_eth_dev_stop(port);
 		rte_eth_dev_close(port);
 		rte_mempool_free(pools[port]);
 		pools[port] = NULL;

@@ -29,9 +29,9 @@ step(struct tp_qp *qp, struct vrb_qp_attr *a, enum vrb_qp_state to, uint32_t mas
 
 	a->state = to;
 	tp_events_clear_reason();
-	tp_lock();
 	if (to == VRB_QPS_RESET || to == VRB_QPS_ERR)
 		tp_settle(qp->qp);
+	tp_lock();
 	rc = vrb_qp_modify(qp->qp, a, VRB_QP_STATE | mask, tp_now());
 	tp_unlock();
 	if (rc == 0)
@@ -212,6 +212,14 @@ reset(struct tp_qp *qp)
 }
 
 int
+tp_qp_flush(struct tp_qp *qp)
+{
+	struct vrb_qp_attr a = {0};
+
+	return step(qp, &a, VRB_QPS_ERR, 0);
+}
+
+int
 tp_qp_to(struct tp_qp *qp, unsigned int target)
 {
 	struct vrb_qp_attr a = {0};
@@ -239,6 +247,6 @@ tp_qp_to(struct tp_qp *qp, unsigned int target)
 		return step(qp, &a, VRB_QPS_RTS, qp->type == VRB_QPT_UD ? VRB_QP_SQ_PSN : 0);
 	case TO_ERROR:
 	default:
-		return step(qp, &a, VRB_QPS_ERR, 0);
+		return tp_qp_flush(qp);
 	}
 }

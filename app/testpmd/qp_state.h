@@ -24,6 +24,8 @@ int tp_qp_prepare(struct tp_qp *qp);
 /** @return 0, or -errno after tp_refuse(): its type, or its state */
 int tp_qp_may_connect(const struct tp_qp *qp);
 int tp_qp_connect(struct tp_qp *qp, const struct tp_qp_peer *peer);
+/** Gives up what it sends: to state error. @return 0, or -errno after tp_refuse() */
+int tp_qp_flush(struct tp_qp *qp);
 /** @param target index of tp_qp_targets */
 int tp_qp_to(struct tp_qp *qp, unsigned int target);
 
