@@ -114,6 +114,10 @@ rig_bare(const struct rig_conf *conf)
 	r->now = 1000000;
 	ec.ctx = r;
 	ec.port_mtu = conf->port_mtu ? conf->port_mtu : 4096 + 80;
+	ec.direct = conf->direct;
+	ec.direct_ctx = r;
+	ec.direct_mode = conf->direct_mode;
+	ec.board = conf->board;
 	memcpy(ec.mac, r->mac, 6);
 	gid_v4(&ec.gid[0], r->ip);
 	memcpy(ec.gid[1].raw, r->ip6, 16);

@@ -75,6 +75,9 @@ struct rig_conf {
 	uint8_t retry_cnt, rnr_retry; /* 0: 7; 255: none */
 	uint32_t cq_size; /* 0: 64 */
 	uint32_t sq_psn, rq_psn; /* 0: RIG_... */
+	const struct vrb_direct_ops *direct; /* with the rig as their context */
+	enum vrb_direct_mode direct_mode;
+	struct vrb_board *board;
 };
 
 /** An engine with a queue pair in RTS. Aborts the test when that fails. */
