@@ -351,8 +351,7 @@ vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 uint64_t
 vrb_engine_deadline(struct vrb_engine *e)
 {
-	if (!TAILQ_EMPTY(&e->active) || (e->loop_head != e->loop_tail && e->num_held < VRB_HELD) ||
-		vrb_engine_doorbell(e))
+	if (!TAILQ_EMPTY(&e->active) || vrb_engine_looped(e) || vrb_engine_doorbell(e))
 		return 0;
 	if (unlikely(e->num_held > 0))
 		return RTE_MIN(vrb_timer_next(e), e->now + VRB_HOLD_LOOK_NS);
@@ -363,6 +362,12 @@ bool
 vrb_engine_holds(const struct vrb_engine *e)
 {
 	return e->num_held > 0;
+}
+
+bool
+vrb_engine_looped(const struct vrb_engine *e)
+{
+	return e->loop_head != e->loop_tail && e->num_held < VRB_HELD;
 }
 
 /* ---- receiving ---- */

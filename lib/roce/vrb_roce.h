@@ -137,6 +137,9 @@ unsigned int vrb_engine_rx(
  */
 bool vrb_engine_holds(const struct vrb_engine *e);
 
+/** Whether packets of this engine to itself wait for vrb_engine_rx(). */
+bool vrb_engine_looped(const struct vrb_engine *e);
+
 /**
  * Takes up doorbells, runs due timers and makes up to @p n packets to be sent. The caller owns
  * them, sends them in this order, and frees what it cannot send (that is loss). @return how many

@@ -138,7 +138,7 @@ vrb_engine_rx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint
 {
 	enter();
 	atomic_fetch_add(&fake.received, n);
-	atomic_fetch_add(&fake.replies, n);
+	atomic_fetch_add(&fake.replies, n + atomic_exchange(&fake.looped, 0));
 	if (n > 0)
 		atomic_store(&fake.last_received, now);
 	leave();
@@ -152,14 +152,22 @@ vrb_engine_holds(const struct vrb_engine *e)
 	return false;
 }
 
+bool
+vrb_engine_looped(const struct vrb_engine *e)
+{
+	return atomic_load(&fake.looped) > 0;
+}
+
 unsigned int
 vrb_engine_tx(struct vrb_engine *e, struct rte_mbuf **pkts, unsigned int n, uint64_t now)
 {
 	unsigned int made = 0;
 
 	enter();
-	if (atomic_exchange(&fake.doorbell, false))
+	if (atomic_exchange(&fake.doorbell, false)) {
 		atomic_store(&fake.executed, atomic_load(&fake.posted));
+		atomic_fetch_add(&fake.looped, atomic_load(&fake.to_ourselves));
+	}
 	if (atomic_load(&fake.deadline) <= now) {
 		atomic_store(&fake.deadline, UINT64_MAX);
 		atomic_store(&fake.last_timeout, now);
@@ -182,7 +190,9 @@ vrb_engine_deadline(struct vrb_engine *e)
 	uint64_t deadline;
 
 	enter();
-	deadline = atomic_load(&fake.replies) > 0 ? 0 : atomic_load(&fake.deadline);
+	deadline = atomic_load(&fake.replies) + atomic_load(&fake.looped) > 0
+			   ? 0
+			   : atomic_load(&fake.deadline);
 	leave();
 	return deadline;
 }

@@ -23,6 +23,8 @@ struct fake {
 	_Atomic uint32_t executed; /* of those posted */
 	_Atomic uint32_t received, sent;
 	_Atomic uint32_t replies; /* packets to be sent that received ones gave rise to */
+	_Atomic bool to_ourselves; /* what is posted gives rise to a packet to ourselves */
+	_Atomic uint32_t looped; /* such packets that were not received */
 	_Atomic uint64_t deadline; /* what the engine waits for, UINT64_MAX: nothing */
 	_Atomic uint32_t timeouts; /* deadlines that were kept */
 	_Atomic uint64_t last_timeout; /* when, by the NIC's clock */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <poll.h>
 #include <unistd.h>
 #include <pthread.h>
 
@@ -32,6 +33,16 @@ static int
 with_thread(void **state)
 {
 	fake_start(true);
+	return 0;
+}
+
+/* The thread is said to sleep, until nothing is due. */
+static int
+as_if_asleep(void **state)
+{
+	fake_start(false);
+	atomic_store(&fake.nic->sleep_until, UINT64_MAX);
+	atomic_store(&fake.nic->background, VRB_BG_SLEEPS);
 	return 0;
 }
 
@@ -224,6 +235,21 @@ the_thread_steps_back_while_the_program_polls(void **state)
 	wait_for_sleep();
 }
 
+/* That a message within the process costs a system call was seen by strace alone. */
+static void
+packets_to_ourselves_do_not_wake_the_thread(void **state)
+{
+	struct pollfd bell = {.fd = fake.nic->bell, .events = POLLIN};
+
+	atomic_store(&fake.to_ourselves, true);
+	for (int i = 0; i < 100; i++) {
+		fake_post();
+		assert_int_equal(atomic_load(&fake.looped), 0);
+	}
+	/* Without a thread nobody silences the bell. */
+	assert_int_equal(poll(&bell, 1, 0), 0);
+}
+
 static void
 a_child_of_fork_does_nothing(void **state)
 {
@@ -267,6 +293,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(idle_costs_nothing, with_thread, stop),
 		cmocka_unit_test_setup_teardown(
 			the_thread_steps_back_while_the_program_polls, with_thread, stop),
+		cmocka_unit_test_setup_teardown(
+			packets_to_ourselves_do_not_wake_the_thread, as_if_asleep, stop),
 		cmocka_unit_test_setup_teardown(a_child_of_fork_does_nothing, without_thread, stop),
 		cmocka_unit_test_setup_teardown(
 			the_clock_agrees_with_the_kernels_and_never_runs_backwards, without_thread,

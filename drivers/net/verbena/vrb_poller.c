@@ -19,6 +19,8 @@
 #define TX_BURSTS 4
 /* A program that only posts receives in one of so many calls: a power of two. */
 #define KICKS_PER_RX 8
+/* What a queue pair sends to another of this process, and the answer to that. */
+#define OWN_ROUNDS 2
 #define LONG_CALL 4
 /*
  * A program that has polled for so long in vain offers its CPU to others, and again after twice the
@@ -96,6 +98,21 @@ vrb_poller_rx(struct vrb_nic *nic, uint64_t now)
 	if (unlikely(left > 0))
 		rte_pktmbuf_free_bulk(pkts, left);
 	return n;
+}
+
+/*
+ * Packets to ourselves are received at once, and answered: what is left behind would wake the
+ * background thread, for each message anew.
+ */
+static void
+take_own(struct vrb_nic *nic, uint64_t now, unsigned int *sent)
+{
+	struct rte_mbuf *none[1];
+
+	for (int i = 0; i < OWN_ROUNDS && unlikely(vrb_engine_looped(nic->engine)); i++) {
+		vrb_engine_rx(nic->engine, none, 0, now);
+		vrb_poller_tx(nic, now, sent);
+	}
 }
 
 uint64_t
@@ -230,9 +247,8 @@ vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
 	}
 	old_lcore = vrb_lcore_enter(nic);
 	vrb_poller_tx(nic, now, &sent);
-	/*
-	 * Nothing sent: what was posted may have been for ourselves, and is taken up by receiving.
-	 */
+	take_own(nic, now, &sent);
+	/* Nothing sent: there may be room again when something was received. */
 	if ((++nic->run.kicks & (KICKS_PER_RX - 1)) == 0 || sent == 0)
 		sent += vrb_poller_rx(nic, now);
 	note_end(nic, sent);
@@ -308,6 +324,7 @@ vrb_nic_progress(struct vrb_nic *nic)
 	}
 	if (received > 0)
 		vrb_poller_tx(nic, now, &sent);
+	take_own(nic, now, &sent);
 	note_end(nic, sent + received);
 	yield = out_of_patience(nic, now, sent + received);
 	give_back(nic, old_lcore);
