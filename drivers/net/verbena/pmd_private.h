@@ -170,8 +170,7 @@ struct pmd_rxq {
 	struct pmd_port *port;
 	struct pmd_share *share;
 	/* What rx_burst writes. */
-	uint64_t packets __rte_cache_aligned;
-	uint64_t bytes;
+	uint64_t packets __rte_cache_aligned; /* that came directly */
 	/* Set up. */
 	struct pmd_cring own __rte_cache_aligned;
 	struct rte_mempool *mp;
@@ -183,7 +182,7 @@ struct pmd_rxq {
 	int epoll; /* what a program waits for, or -1 */
 	bool intr_on;
 	_Atomic uint32_t intr; /* its interrupt is enabled */
-	uint64_t base_packets, base_bytes; /* at the last reset */
+	uint64_t base_packets; /* at the last reset */
 	LIST_ENTRY(pmd_rxq) link; /* in pmd_share.members */
 };
 

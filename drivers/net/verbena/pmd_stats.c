@@ -62,7 +62,6 @@ queue_figures(const struct pmd_port *port, uint16_t queue, struct pmd_given *g)
 		return;
 	/* And what came directly. */
 	g->packets += q->packets - q->base_packets;
-	g->bytes += q->bytes - q->base_bytes;
 }
 
 /* ---- basic ---- */
@@ -79,7 +78,9 @@ lower_stats(const struct pmd_port *port, struct rte_eth_stats *s)
 	s->oerrors -= port->lower_base.oerrors;
 	s->opackets -= port->lower_base.opackets;
 	s->obytes -= port->lower_base.obytes;
+	s->ibytes -= port->lower_base.ibytes;
 	for (unsigned int i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; i++) {
+		s->q_ibytes[i] -= port->lower_base.q_ibytes[i];
 		s->q_opackets[i] -= port->lower_base.q_opackets[i];
 		s->q_obytes[i] -= port->lower_base.q_obytes[i];
 	}
@@ -134,9 +135,14 @@ pmd_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
 		if (i < RTE_ETHDEV_QUEUE_STAT_CNTRS) {
 			stats->q_ipackets[i] = g.packets;
 			stats->q_ibytes[i] = g.bytes;
+			if (port->rxq[i] != NULL && port->rxq[i]->direct)
+				stats->q_ibytes[i] = RTE_MAX(g.bytes, lower.q_ibytes[i]);
 			stats->q_errors[i] = g.full + g.nombuf + g.stopped;
 		}
 	}
+	/* What the pollers have not seen came directly, if the lower port counts bytes at all. */
+	if (lower.ibytes > stats->ibytes + lost.bytes)
+		stats->ibytes = lower.ibytes - lost.bytes;
 	tx_stats(port, &lower, stats);
 	pthread_mutex_unlock(&port->lock);
 	return 0;
@@ -158,7 +164,6 @@ reset_pollers(struct pmd_port *port)
 		if (q == NULL)
 			continue;
 		q->base_packets = q->packets;
-		q->base_bytes = q->bytes;
 		atomic_store(&q->cring->high, 0);
 	}
 }
