@@ -315,6 +315,29 @@ device_can_be_opened_again_and_again(void **state)
 	assert_int_equal(in_child(open_close_again), 0);
 }
 
+/* Threads of the device are just beginning when it is over; several at once, so that some of them
+ * are late. */
+static void
+program_may_end_right_after_opening(void **state)
+{
+	pid_t pids[8];
+	int round, i, status;
+
+	for (round = 0; round < 8; round++) {
+		fflush(NULL);
+		for (i = 0; i < 8; i++) {
+			pids[i] = fork();
+			assert_true(pids[i] >= 0);
+			if (!pids[i])
+				exit(!try_open());
+		}
+		for (i = 0; i < 8; i++) {
+			assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+			assert_int_equal(status, 0);
+		}
+	}
+}
+
 static int
 make_log(void **state)
 {
@@ -345,6 +368,7 @@ main(void)
 		cmocka_unit_test(program_with_an_open_device_can_exec),
 		cmocka_unit_test(program_with_an_open_device_can_call_system),
 		cmocka_unit_test(device_can_be_opened_again_and_again),
+		cmocka_unit_test(program_may_end_right_after_opening),
 	};
 
 	return cmocka_run_group_tests(tests, make_log, remove_log);

@@ -407,8 +407,13 @@ background_main(void *arg)
 	ask_for_short_slice();
 	nic->bg.active = vrb_now(nic);
 	nic->bg.spin_penalty = SPIN_PENALTY_MIN_NS;
-	if (nic->direct != NULL)
-		vrb_direct_path_show(nic->direct);
+	/* Under the baton: at exit the port may be left already (vrb_nic_leave()). */
+	if (nic->direct != NULL) {
+		vrb_nic_lock(nic);
+		if (!vrb_is_forked(nic))
+			vrb_direct_path_show(nic->direct);
+		vrb_nic_unlock(nic);
+	}
 	while (!atomic_load_explicit(&nic->stop, memory_order_acquire))
 		take_turn(nic);
 	if (nic->direct != NULL)
