@@ -247,8 +247,9 @@ vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
 	}
 	old_lcore = vrb_lcore_enter(nic);
 	vrb_poller_tx(nic, now, &sent);
-	take_own(nic, now, &sent);
-	/* Nothing sent: there may be room again when something was received. */
+	/* Nothing sent: what was posted may have been for ourselves. */
+	if (sent == 0)
+		take_own(nic, now, &sent);
 	if ((++nic->run.kicks & (KICKS_PER_RX - 1)) == 0 || sent == 0)
 		sent += vrb_poller_rx(nic, now);
 	note_end(nic, sent);
@@ -324,7 +325,8 @@ vrb_nic_progress(struct vrb_nic *nic)
 	}
 	if (received > 0)
 		vrb_poller_tx(nic, now, &sent);
-	take_own(nic, now, &sent);
+	if (sent + received == 0)
+		take_own(nic, now, &sent);
 	note_end(nic, sent + received);
 	yield = out_of_patience(nic, now, sent + received);
 	give_back(nic, old_lcore);
