@@ -114,8 +114,10 @@ empty(struct rte_ring *ring)
 void
 rig_close(struct rig *r)
 {
-	rte_eth_dev_stop(r->port);
-	assert_int_equal(rte_eth_dev_close(r->port), 0);
+	if (rte_eth_dev_is_valid_port(r->port)) {
+		rte_eth_dev_stop(r->port);
+		assert_int_equal(rte_eth_dev_close(r->port), 0);
+	}
 	rte_vdev_uninit(r->name);
 	/* A port that was found is not taken away, but given back. */
 	if (rte_eth_dev_is_valid_port(r->lower)) {

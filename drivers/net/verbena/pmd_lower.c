@@ -56,6 +56,7 @@ removed(uint16_t lower_id, enum rte_eth_event_type type, void *arg, void *ret)
 		pmd_pollers_lock(port);
 		port->lower_gone = true;
 		pmd_mode_leave_direct(port);
+		pmd_tx_end(port);
 		pmd_pollers_unlock(port);
 		pmd_gates_open(port);
 	}

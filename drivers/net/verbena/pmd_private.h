@@ -498,6 +498,8 @@ void pmd_txq_release(struct rte_eth_dev *dev, uint16_t queue);
 uint16_t pmd_tx_direct(void *txq, struct rte_mbuf **pkts, uint16_t n);
 uint16_t pmd_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n);
 void pmd_tx_choose(struct pmd_port *port);
+/** Nothing is sent any more: the lower port is gone. */
+void pmd_tx_end(struct pmd_port *port);
 int pmd_tx_desc_status(void *txq, uint16_t offset);
 int pmd_tx_done(void *txq, uint32_t n);
 void pmd_txq_info(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_txq_info *info);

@@ -304,6 +304,27 @@ pmd_tx_burst_mode(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_burst_
 	return 0;
 }
 
+/* Sends by the function that looks at what is stopped. */
+static void
+use_checked(struct pmd_port *port)
+{
+	port->dev->tx_pkt_burst = pmd_tx_burst;
+	if (port->dev->data->dev_started)
+		rte_eth_fp_ops[port->port_id].tx_pkt_burst = pmd_tx_burst;
+}
+
+void
+pmd_tx_end(struct pmd_port *port)
+{
+	for (uint16_t i = 0; i < port->dev->data->nb_tx_queues; i++) {
+		struct pmd_txq *q = port->dev->data->tx_queues[i];
+
+		if (q != NULL)
+			q->stopped = true;
+	}
+	use_checked(port);
+}
+
 static int
 set_stopped(struct rte_eth_dev *dev, uint16_t queue, bool stopped)
 {
@@ -312,11 +333,9 @@ set_stopped(struct rte_eth_dev *dev, uint16_t queue, bool stopped)
 
 	pthread_mutex_lock(&port->lock);
 	q->stopped = stopped;
-	if (stopped && dev->tx_pkt_burst == pmd_tx_direct) {
-		/* The one that looks at it. The program does not send on a queue that it stops. */
-		dev->tx_pkt_burst = pmd_tx_burst;
-		rte_eth_fp_ops[port->port_id].tx_pkt_burst = pmd_tx_burst;
-	}
+	/* The program does not send on a queue that it stops. */
+	if (stopped)
+		use_checked(port);
 	dev->data->tx_queue_state[queue] =
 		stopped ? RTE_ETH_QUEUE_STATE_STOPPED : RTE_ETH_QUEUE_STATE_STARTED;
 	pthread_mutex_unlock(&port->lock);
