@@ -209,7 +209,7 @@ answer(int fd)
 static void *
 figures_main(void *arg)
 {
-	int listener = figures.fd;
+	int listener = (int)(intptr_t)arg; /* figures.fd is the main thread's */
 
 	for (;;) {
 		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -295,7 +295,8 @@ vrb_figures_open(struct vrb_nic *nic, const char *segment)
 			strerror(errno));
 		return;
 	}
-	if (!vrb_thread_create(&thread, "vrb-figures", figures_main, NULL)) {
+	if (!vrb_thread_create(
+		    &thread, "vrb-figures", figures_main, (void *)(intptr_t)figures.fd)) {
 		pthread_detach(thread);
 		return;
 	}
