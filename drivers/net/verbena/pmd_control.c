@@ -99,6 +99,8 @@ start(struct pmd_port *port)
 	int rc = port->lower_gone ? -EIO : check_queues(port);
 
 	if (rc == 0)
+		rc = pmd_rxq_prepare(port);
+	if (rc == 0)
 		rc = pmd_lower_configure(port);
 	if (rc == 0)
 		rc = make_tx_pool(port);

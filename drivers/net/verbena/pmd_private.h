@@ -479,6 +479,8 @@ void pmd_gates_open(struct pmd_port *port);
 
 int pmd_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsigned int socket,
 	const struct rte_eth_rxconf *conf, struct rte_mempool *mp);
+/** Now that all queues are set up: which of them copy. */
+int pmd_rxq_prepare(struct pmd_port *port);
 void pmd_rxq_release(struct rte_eth_dev *dev, uint16_t queue);
 uint16_t pmd_rx_burst(void *rxq, struct rte_mbuf **pkts, uint16_t n);
 uint16_t pmd_rx_direct(void *rxq, struct rte_mbuf **pkts, uint16_t n);

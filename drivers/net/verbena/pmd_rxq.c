@@ -225,16 +225,25 @@ must_copy(const struct pmd_port *port, const struct pmd_rxq *q)
 }
 
 static int
-make_ring(struct pmd_port *port, struct pmd_rxq *q)
+make_ring(struct pmd_rxq *q)
 {
-	int rc;
-
 	if (q->conf.share_group > 0)
 		return pmd_share_join(q);
 	q->cring = &q->own;
-	rc = pmd_cring_init(&q->own, q->nb_desc, q->socket, true);
-	if (rc == 0 && must_copy(port, q))
-		rc = pmd_cring_add_stock(&q->own, q->mp);
+	return pmd_cring_init(&q->own, q->nb_desc, q->socket, true);
+}
+
+int
+pmd_rxq_prepare(struct pmd_port *port)
+{
+	int rc = 0;
+
+	for (uint16_t i = 0; i < port->num_rxq && rc == 0; i++) {
+		struct pmd_rxq *q = port->rxq[i];
+
+		if (q->cring->stock == NULL && must_copy(port, q))
+			rc = pmd_cring_add_stock(q->cring, q->mp);
+	}
 	return rc;
 }
 
@@ -275,7 +284,7 @@ pmd_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsigned 
 	q->socket = socket;
 	atomic_init(&q->gate.closed, 1);
 	pthread_mutex_lock(&port->lock);
-	rc = make_ring(port, q);
+	rc = make_ring(q);
 	if (rc == 0) {
 		port->rxq[queue] = q;
 		dev->data->rx_queues[queue] = q;
