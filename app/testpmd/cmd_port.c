@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ethdev ports and the threads that receive from them.
+ * Ethdev ports and what receives from them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -423,10 +423,10 @@ static const struct tp_cmd port_cmds[] = {
 };
 
 static const struct tp_cmd poller_cmds[] = {
-	{"poller show", "shows the threads that receive from ports", NULL, poller_show},
-	{"poller start <port>", "starts a thread that receives from rx-queues, counts, and frees",
+	{"poller show", "shows which ports are received from", NULL, poller_show},
+	{"poller start <port>", "receives from rx-queues beside the prompt, counts, and frees",
 		poller_args, poller_start},
-	{"poller stop <port>", "ends it, so that rx-queues fill up", port_args, poller_stop},
+	{"poller stop <port>", "ends that, so that rx-queues fill up", port_args, poller_stop},
 	{"poller stats show <port>", "shows what it received, by queue", port_args,
 		poller_stats_show},
 	{"poller stats clear <port>", "sets its counters to zero", port_args, poller_stats_clear},
@@ -435,4 +435,4 @@ static const struct tp_cmd poller_cmds[] = {
 const struct tp_family tp_port_family =
 	TP_FAMILY("port", "ethdev ports: state, statistics, properties", port_cmds);
 const struct tp_family tp_poller_family =
-	TP_FAMILY("poller", "threads that receive from ports", poller_cmds);
+	TP_FAMILY("poller", "receiving from ports beside the prompt", poller_cmds);

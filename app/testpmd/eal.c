@@ -4,16 +4,20 @@
  * not use, so both may be mixed; a "--" between them, which DPDK programs want, is allowed.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_lcore.h>
 #include <rte_log.h>
 
 #include "cli.h"
 #include "eal.h"
+#include "worker.h"
 
 #define MAX_ARGS 128
 #define MAX_QUEUES 64
@@ -175,9 +179,27 @@ add_device(const struct tp_options *o)
 	add(vdev);
 }
 
+/*
+ * EAL binds this thread to one CPU, and the worker, which it starts, would have to share it.
+ * Without a choice of lcores both may run anywhere; with one the worker has the second of them.
+ */
+static void
+choose_cpus(const cpu_set_t *before)
+{
+	unsigned int second = rte_get_next_lcore(-1, true, false);
+	bool chosen = was_given("-l") || was_given("-c") || was_given("--lcores");
+
+	if (!chosen)
+		pthread_setaffinity_np(pthread_self(), sizeof(*before), before);
+	else if (second < RTE_MAX_LCORE)
+		tp_worker_cpus(rte_lcore_cpuset(second));
+}
+
 int
 tp_eal_start(const struct tp_options *o)
 {
+	cpu_set_t cpus;
+
 	/* So that it runs for everybody and beside every other program of DPDK. */
 	if (!o->hugepages) {
 		add("--no-huge");
@@ -196,7 +218,9 @@ tp_eal_start(const struct tp_options *o)
 		add("--log-level=lib.telemetry:error");
 	}
 	args[num_args] = NULL;
+	pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 	if (rte_eal_init(num_args, args) < 0)
 		return tp_refuse(-rte_errno, "DPDK does not start: %s", rte_strerror(rte_errno));
+	choose_cpus(&cpus);
 	return 0;
 }

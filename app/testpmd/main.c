@@ -22,6 +22,7 @@
 #include "events.h"
 #include "ports.h"
 #include "wait.h"
+#include "worker.h"
 
 #define PROMPT "verbena> "
 
@@ -188,6 +189,7 @@ main(int argc, char **argv)
 		o.file = "-";
 	if (start(&o) < 0) {
 		fprintf(stderr, "verbena-testpmd: %s\n", tp_why());
+		tp_worker_stop();
 		tp_ports_stop();
 		rte_eal_cleanup();
 		return EXIT_START;
@@ -196,6 +198,7 @@ main(int argc, char **argv)
 	catch_signals();
 	status = run(&o);
 	tp_destroy_all();
+	tp_worker_stop();
 	tp_ports_stop();
 	tp_backend_close();
 	tp_ports_close();

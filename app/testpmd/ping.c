@@ -15,6 +15,8 @@
 
 /* Receives that are kept posted: the answer, and one for the next. */
 #define RECEIVES 2
+/* How long an answer is waited for. */
+#define PATIENCE_NS UINT64_C(5000000000)
 
 static int
 start(struct tp_job *job)
@@ -46,6 +48,9 @@ step(struct tp_job *job)
 		/* An answer that does not come is not waited for when the job is to end. */
 		if (tp_job_state(job) == TP_JOB_STOPS && job->in_flight == 0)
 			tp_job_done(job);
+		else if (tp_now() - job->sent_at > PATIENCE_NS)
+			tp_job_fail(job, "message %" PRIu64 " was not sent back within %d seconds",
+				job->posted - 1, (int)(PATIENCE_NS / UINT64_C(1000000000)));
 		return false;
 	}
 	if (over) {

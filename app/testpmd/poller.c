@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that receive from ports. A driver that runs to completion, as net_verbena without service
- * cores does, works in them.
+ * Receiving from ports, by the worker. A driver that runs to completion, as net_verbena without
+ * service cores does, works in there.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_ethdev.h>
-#include <rte_lcore.h>
 
 #include "backend.h"
 #include "cli.h"
 #include "ports.h"
+#include "worker.h"
 
 #define BURST 32
-/* Rounds without a frame after which others get the CPU, and after which the thread naps. */
-#define ROUNDS_TO_YIELD 100
-#define ROUNDS_TO_NAP 1000
-#define NAP_NS 50000
 
 static struct tp_poller *pollers;
 
@@ -60,30 +52,21 @@ poll_queue(uint16_t port, struct tp_poller_queue *q)
 	return true;
 }
 
-static void *
-poll_port(void *arg)
+bool
+tp_pollers_work(void)
 {
-	static const struct timespec nap = {.tv_nsec = NAP_NS};
-	struct tp_poller *p = arg;
-	unsigned int idle = 0;
+	bool any = false;
 
-	/* With an id the mempools have a cache for this thread. */
-	rte_thread_register();
-	while (!atomic_load_explicit(&p->quit, memory_order_relaxed)) {
-		bool any = false;
+	for (struct tp_poller *p = pollers; p != NULL; p = p->next) {
+		bool some = false;
 
 		for (uint16_t i = 0; i < p->num; i++)
-			any |= poll_queue(p->port, &p->queue[i]);
+			some |= poll_queue(p->port, &p->queue[i]);
 		atomic_fetch_add_explicit(&p->rounds, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(&p->empty, !any, memory_order_relaxed);
-		idle = any ? 0 : idle + 1;
-		if (idle >= ROUNDS_TO_NAP)
-			nanosleep(&nap, NULL);
-		else if (idle >= ROUNDS_TO_YIELD)
-			sched_yield();
+		atomic_fetch_add_explicit(&p->empty, !some, memory_order_relaxed);
+		any |= some;
 	}
-	rte_thread_unregister();
-	return NULL;
+	return any;
 }
 
 static int
@@ -108,8 +91,6 @@ int
 tp_poller_start(uint16_t port, const uint32_t *queues, unsigned int num)
 {
 	struct tp_poller *p;
-	sigset_t all, old;
-	pthread_t thread;
 	int rc = tp_port_check_ours(port);
 
 	if (rc < 0)
@@ -123,22 +104,16 @@ tp_poller_start(uint16_t port, const uint32_t *queues, unsigned int num)
 		return tp_refuse(-ENOMEM, "there is no memory");
 	p->port = port;
 	rc = choose_queues(p, queues, num);
-	if (rc == 0) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		rc = -pthread_create(&thread, NULL, poll_port, p);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-		if (rc < 0)
-			tp_refuse(rc, "a poller cannot be started: %s", strerror(-rc));
-	}
+	if (rc == 0)
+		rc = tp_worker_start();
 	if (rc < 0) {
 		free(p);
 		return rc;
 	}
-	pthread_setname_np(thread, "testpmd-poller");
-	p->thread = thread;
+	tp_worker_lock();
 	p->next = pollers;
 	pollers = p;
+	tp_worker_unlock();
 	return 0;
 }
 
@@ -147,11 +122,11 @@ tp_poller_stop(struct tp_poller *poller)
 {
 	struct tp_poller **link = &pollers;
 
-	atomic_store(&poller->quit, true);
-	pthread_join((pthread_t)poller->thread, NULL);
+	tp_worker_lock();
 	while (*link != poller)
 		link = &(*link)->next;
 	*link = poller->next;
+	tp_worker_unlock();
 	free(poller);
 }
 

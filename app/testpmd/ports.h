@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ethdev ports of the program, by the public calls of ethdev only, and the threads that receive
- * from them.
+ * The ethdev ports of the program, by the public calls of ethdev only, and who receives from them.
  */
 #ifndef TESTPMD_PORTS_H
 #define TESTPMD_PORTS_H
@@ -49,15 +48,13 @@ struct tp_poller_queue {
 	_Atomic uint64_t frames, bytes;
 };
 
-/** A thread that receives from queues of a port, counts, and frees. */
+/** Queues of a port that the worker receives from, counts, and frees. */
 struct tp_poller {
 	struct tp_poller *next;
 	uint16_t port;
 	uint16_t num;
 	struct tp_poller_queue queue[TP_MAX_QUEUES];
 	_Atomic uint64_t rounds, empty;
-	_Atomic bool quit;
-	unsigned long thread; /* pthread_t */
 };
 
 struct tp_poller *tp_pollers(void);
@@ -66,5 +63,7 @@ struct tp_poller *tp_poller_of(uint16_t port);
 int tp_poller_start(uint16_t port, const uint32_t *queues, unsigned int num);
 void tp_poller_stop(struct tp_poller *poller);
 void tp_pollers_end(void);
+/** A round of the worker over all pollers. @return whether there was a frame */
+bool tp_pollers_work(void);
 
 #endif

@@ -1,52 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The thread that carries traffic, and the life of jobs.
+ * Completions on their way to jobs, and the life of jobs.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <rte_cycles.h>
-
 #include "backend.h"
 #include "cli.h"
 #include "events.h"
 #include "post.h"
 #include "traffic.h"
+#include "worker.h"
 
-/* Rounds without work after which the thread lets others have its CPU, and then naps. */
-#define ROUNDS_TO_YIELD 200
-#define ROUNDS_TO_NAP 2000
-#define NAP_NS 50000
 /* How long a job that is to end waits for what is in flight. */
 #define END_NS UINT64_C(3000000000)
 
 static struct tp_jobs jobs = TAILQ_HEAD_INITIALIZER(jobs);
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic int waiting; /* for the lock */
-static pthread_t thread;
-static bool running;
-static _Atomic bool quit;
-
-void
-tp_traffic_lock(void)
-{
-	atomic_fetch_add(&waiting, 1);
-	pthread_mutex_lock(&lock);
-	atomic_fetch_sub(&waiting, 1);
-}
-
-void
-tp_traffic_unlock(void)
-{
-	pthread_mutex_unlock(&lock);
-}
 
 struct tp_jobs *
 tp_jobs(void)
@@ -190,10 +163,8 @@ take_of_job(struct tp_job *job)
 	return n;
 }
 
-/* ---- the thread ---- */
-
-static bool
-work(void)
+bool
+tp_jobs_work(void)
 {
 	struct tp_job *job;
 	bool any = false;
@@ -204,52 +175,6 @@ work(void)
 			any |= ops_of(job)->step(job);
 	}
 	return any;
-}
-
-static void *
-carry(void *arg)
-{
-	static const struct timespec nap = {.tv_nsec = NAP_NS};
-	unsigned int idle = 0;
-
-	while (!atomic_load_explicit(&quit, memory_order_relaxed)) {
-		bool any;
-
-		pthread_mutex_lock(&lock);
-		any = work();
-		pthread_mutex_unlock(&lock);
-		if (!any)
-			tp_progress();
-		idle = any ? 0 : idle + 1;
-		if (idle >= ROUNDS_TO_NAP)
-			nanosleep(&nap, NULL);
-		else if (idle >= ROUNDS_TO_YIELD)
-			sched_yield();
-		while (atomic_load_explicit(&waiting, memory_order_relaxed) > 0)
-			sched_yield();
-	}
-	return NULL;
-}
-
-static int
-start_thread(void)
-{
-	sigset_t all, old;
-	int rc;
-
-	if (running)
-		return 0;
-	atomic_store(&quit, false);
-	/* Signals are the prompt's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, carry, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc != 0)
-		return tp_refuse(-rc, "the thread for traffic cannot be started: %s", strerror(rc));
-	pthread_setname_np(thread, "testpmd-traffic");
-	running = true;
-	return 0;
 }
 
 /* ---- jobs ---- */
@@ -282,7 +207,7 @@ tp_job_start(const struct tp_job_conf *conf, struct tp_job **out)
 	if (job == NULL)
 		return tp_refuse(-ENOMEM, "there is no memory");
 	job->conf = *conf;
-	rc = start_thread();
+	rc = tp_worker_start();
 	if (rc == 0) {
 		tp_events_clear_reason();
 		rc = ops_of(job)->start(job);
@@ -291,14 +216,14 @@ tp_job_start(const struct tp_job_conf *conf, struct tp_job **out)
 		free_job(job);
 		return rc;
 	}
-	tp_traffic_lock();
+	tp_worker_lock();
 	job->began = tp_now();
 	if (conf->op == TP_OP_SINK)
 		set_sink(conf->qp, job);
 	else
 		conf->qp->initiator = job;
 	TAILQ_INSERT_TAIL(&jobs, job, link);
-	tp_traffic_unlock();
+	tp_worker_unlock();
 	*out = job;
 	return 0;
 }
@@ -306,10 +231,10 @@ tp_job_start(const struct tp_job_conf *conf, struct tp_job **out)
 void
 tp_job_stop(struct tp_job *job)
 {
-	tp_traffic_lock();
+	tp_worker_lock();
 	if (tp_job_state(job) == TP_JOB_RUNS)
 		atomic_store(&job->state, TP_JOB_STOPS);
-	tp_traffic_unlock();
+	tp_worker_unlock();
 }
 
 void
@@ -321,13 +246,13 @@ tp_job_end(struct tp_job *job)
 	tp_job_stop(job);
 	while (tp_job_state(job) < TP_JOB_DONE && tp_now() < until)
 		nanosleep(&wait, NULL);
-	tp_traffic_lock();
+	tp_worker_lock();
 	TAILQ_REMOVE(&jobs, job, link);
 	if (job->conf.op == TP_OP_SINK)
 		set_sink(job->conf.qp, NULL);
 	else
 		job->conf.qp->initiator = NULL;
-	tp_traffic_unlock();
+	tp_worker_unlock();
 	free_job(job);
 }
 
@@ -336,9 +261,4 @@ tp_traffic_end(void)
 {
 	while (!TAILQ_EMPTY(&jobs))
 		tp_job_end(TAILQ_FIRST(&jobs));
-	if (!running)
-		return;
-	atomic_store(&quit, true);
-	pthread_join(thread, NULL);
-	running = false;
 }

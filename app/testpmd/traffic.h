@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traffic: jobs that send, read, write, ping or receive by a queue pair, run by a thread of their
- * own, so that the prompt stays free. A command that sends in the foreground starts a job and waits
- * for it.
+ * Traffic: jobs that send, read, write, ping or receive by a queue pair, run by the worker, so that
+ * the prompt stays free. A command that sends in the foreground starts a job and waits for it.
  *
- * The thread looks at jobs, takes completions, and calls what belongs to them. It holds the traffic
- * lock meanwhile; so does the prompt when it starts or ends a job. An object that a job works on
- * must not be destroyed or reset: the commands refuse it.
+ * The worker looks at jobs, takes completions, and calls what belongs to them, under its lock; the
+ * prompt takes it when it starts or ends a job. An object that a job works on must not be destroyed
+ * or reset: the commands refuse it.
  */
 #ifndef TESTPMD_TRAFFIC_H
 #define TESTPMD_TRAFFIC_H
@@ -83,13 +82,12 @@ int tp_job_start(const struct tp_job_conf *conf, struct tp_job **job);
 void tp_job_end(struct tp_job *job);
 /** Tells it not to begin anything new. */
 void tp_job_stop(struct tp_job *job);
-/** Nobody is working on jobs while it is held. */
-void tp_traffic_lock(void);
-void tp_traffic_unlock(void);
 TAILQ_HEAD(tp_jobs, tp_job);
 struct tp_jobs *tp_jobs(void);
-/** Ends all jobs and the thread. */
+/** Ends all jobs. */
 void tp_traffic_end(void);
+/** A round of the worker over all jobs. @return whether there was something to do */
+bool tp_jobs_work(void);
 
 static inline enum tp_job_state
 tp_job_state(const struct tp_job *job)
