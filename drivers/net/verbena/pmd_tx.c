@@ -61,11 +61,11 @@ writable(const struct rte_mbuf *m)
 	return RTE_MBUF_DIRECT(m) && rte_mbuf_refcnt_read(m) == 1;
 }
 
-/* The frame in one segment of our own. @return NULL: no buffer, or too long for one */
+/* The frame in one segment of our own. @return NULL: no buffer */
 static struct rte_mbuf *
 copy(const struct pmd_txq *q, const struct rte_mbuf *m)
 {
-	struct rte_mbuf *c = m->pkt_len > UINT16_MAX ? NULL : rte_pktmbuf_alloc(q->port->tx_pool);
+	struct rte_mbuf *c = rte_pktmbuf_alloc(q->port->tx_pool);
 	const void *from;
 	char *to;
 
@@ -102,35 +102,37 @@ headers_fit(const struct rte_mbuf *m)
 }
 
 /*
- * @return what is to be sent: @p m, or a copy, which its caller frees @p m for when it is sent;
- * NULL: it cannot be made ready
+ * Makes @p m ready, or a copy of it, which is what *out is then. @return 0, -ENOBUFS: there is no
+ * buffer for a copy at the moment, -EINVAL: it cannot be made ready
  */
-static struct rte_mbuf *
-prepare(const struct pmd_txq *q, struct rte_mbuf *m)
+static int
+prepare(const struct pmd_txq *q, struct rte_mbuf *m, struct rte_mbuf **out)
 {
 	bool l3 = (q->todo & m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0;
 	bool l4 = l4_wanted(q, m->ol_flags);
 	bool vlan = (q->todo & m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0;
-	struct rte_mbuf *out = m;
 
-	if ((q->linear && m->nb_segs > 1) || ((l3 || l4 || vlan) && !writable(m))) {
-		out = copy(q, m);
-		if (out == NULL)
-			return NULL;
+	*out = m;
+	if ((q->linear && m->nb_segs > 1) || ((l3 || l4 || vlan) && !writable(m)) ||
+		((l3 || l4) && !headers_fit(m))) {
+		if (m->pkt_len > q->port->max_frame)
+			return -EINVAL;
+		*out = copy(q, m);
+		if (*out == NULL)
+			return -ENOBUFS;
 	}
-	if ((l3 || l4) && !headers_fit(out))
+	if ((l3 || l4) && !headers_fit(*out))
 		goto fail;
 	if (l3)
-		sum_l3(out);
+		sum_l3(*out);
 	if (l4)
-		sum_l4(out);
-	if (vlan && rte_vlan_insert(&out) < 0)
-		goto fail;
-	return out;
+		sum_l4(*out);
+	if (!vlan || rte_vlan_insert(out) == 0)
+		return 0;
 fail:
-	if (out != m)
-		rte_pktmbuf_free(out);
-	return NULL;
+	if (*out != m)
+		rte_pktmbuf_free(*out);
+	return -EINVAL;
 }
 
 /* ---- sending ---- */
@@ -161,31 +163,27 @@ static uint16_t
 send_piece(struct pmd_txq *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct rte_mbuf *out[PMD_BURST];
-	uint16_t ready = 0, sent, i, used;
+	uint16_t ready = 0, sent, i;
+	int rc = 0;
 
-	for (i = 0; i < n; i++) {
-		struct rte_mbuf *m = prepare(q, pkts[i]);
-
-		if (unlikely(m == NULL))
-			break;
-		out[ready++] = m;
-	}
-	used = i;
+	for (; ready < n && rc == 0; ready += rc == 0)
+		rc = prepare(q, pkts[ready], &out[ready]);
 	sent = ready > 0 ? send_burst(q, out, ready) : 0;
 	for (i = 0; i < sent; i++) {
 		if (out[i] != pkts[i])
 			rte_pktmbuf_free(pkts[i]);
 	}
+	/* What the lower port has not taken is the program's as it was. */
 	for (i = sent; i < ready; i++) {
 		if (out[i] != pkts[i])
 			rte_pktmbuf_free(out[i]);
 	}
-	if (sent < ready || used == n)
+	if (sent < ready || rc != -EINVAL)
 		return sent;
-	/* As a NIC that cannot send a frame does: it is gone, and counted. */
+	/* As a NIC does with a frame that it cannot send: it is gone, and counted. */
 	q->dropped++;
-	rte_pktmbuf_free(pkts[used]);
-	return used + 1;
+	rte_pktmbuf_free(pkts[ready]);
+	return ready + 1;
 }
 
 uint16_t
@@ -204,7 +202,7 @@ pmd_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n)
 		took = send_piece(q, &pkts[done], piece);
 		done += took;
 		if (took == 0)
-			break;
+			break; /* no room, or no buffers: the program comes again */
 	}
 	return done;
 }
