@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include <rte_service.h>
+
 #include "util.h"
 
 static struct rte_pmd_verbena_rxq
@@ -560,6 +562,43 @@ resizing_a_queue_that_copies_keeps_all_in_order(void **state)
 	resized_under_traffic(",rx_copy=1");
 }
 
+/* ---- services ---- */
+
+static void
+service_polls_in_the_place_of_the_program(void **state)
+{
+	struct setup s = {.desc = 128};
+	struct rte_pmd_verbena_poller p;
+	struct rte_mbuf *m;
+	struct rig r;
+
+	(void)state;
+	rig_make(&r, 1, ",pollers=1");
+	assert_int_equal(rig_start(&r, &s), 0);
+	assert_int_equal(rte_pmd_verbena_poller_get(r.port, 0, &p), 0);
+	assert_false(p.by_service);
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	/* As if a service core had it. */
+	assert_int_equal(rte_service_set_runstate_mapped_check(p.service_id, 0), 0);
+	assert_int_equal(rte_service_runstate_set(p.service_id, 1), 0);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	assert_int_equal(rte_pmd_verbena_poller_get(r.port, 0, &p), 0);
+	assert_true(p.by_service);
+	put_many(&r, 10, 0);
+	assert_int_equal(rte_eth_rx_burst(r.port, 0, &m, 1), 0);
+	assert_int_equal(rte_service_run_iter_on_app_lcore(p.service_id, 0), 0);
+	assert_int_equal(figures(&r, 0).count, 10);
+	assert_int_equal(receive_all(&r, 1, NULL), 10);
+	/* A stopped port's service does nothing, and comes back with it. */
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	assert_true(rte_service_run_iter_on_app_lcore(p.service_id, 0) < 0);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	put_many(&r, 3, 0);
+	assert_int_equal(rte_service_run_iter_on_app_lcore(p.service_id, 0), 0);
+	assert_int_equal(receive_all(&r, 1, NULL), 3);
+	rig_close(&r);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -578,6 +617,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(stopped_queue_drops_and_counts),
 		cmocka_unit_test(ring_too_small_for_its_frames_is_refused),
 		cmocka_unit_test(resizing_under_traffic_keeps_all_in_order),
+		cmocka_unit_test(service_polls_in_the_place_of_the_program),
 		cmocka_unit_test(resizing_a_queue_that_copies_keeps_all_in_order),
 	};
 

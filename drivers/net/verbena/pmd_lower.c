@@ -23,15 +23,27 @@
 
 /* ---- events ---- */
 
+/*
+ * ethdev keeps the callbacks of a port that is gone, for the next one of that number; so they are
+ * given our port's number, and not its memory.
+ */
+static struct pmd_port *
+port_above(uint16_t lower_id, void *arg)
+{
+	struct pmd_port *port = pmd_port_find((uint16_t)(uintptr_t)arg);
+
+	return port != NULL && port->lower_id == lower_id && !port->lower_gone ? port : NULL;
+}
+
 static int
 link_changed(uint16_t lower_id, enum rte_eth_event_type type, void *arg, void *ret)
 {
-	struct pmd_port *port = arg;
+	struct pmd_port *port = port_above(lower_id, arg);
 	struct rte_eth_link link;
 
 	RTE_SET_USED(type);
 	RTE_SET_USED(ret);
-	if (rte_eth_link_get_nowait(lower_id, &link) < 0)
+	if (port == NULL || rte_eth_link_get_nowait(lower_id, &link) < 0)
 		return 0;
 	rte_eth_linkstatus_set(port->dev, &link);
 	rte_eth_dev_callback_process(port->dev, RTE_ETH_EVENT_INTR_LSC, NULL);
@@ -46,10 +58,11 @@ static int
 removed(uint16_t lower_id, enum rte_eth_event_type type, void *arg, void *ret)
 {
 	struct rte_eth_link down = {.link_status = RTE_ETH_LINK_DOWN};
-	struct pmd_port *port = arg;
+	struct pmd_port *port = port_above(lower_id, arg);
 
-	RTE_SET_USED(lower_id);
 	RTE_SET_USED(ret);
+	if (port == NULL)
+		return 0;
 	pthread_mutex_lock(&port->lock);
 	if (type == RTE_ETH_EVENT_DESTROY && !port->lower_gone) {
 		pmd_gates_close(port);
@@ -69,6 +82,7 @@ removed(uint16_t lower_id, enum rte_eth_event_type type, void *arg, void *ret)
 static void
 watch(struct pmd_port *port, bool on)
 {
+	void *arg = (void *)(uintptr_t)port->port_id;
 	static const struct {
 		enum rte_eth_event_type type;
 		rte_eth_dev_cb_fn fn;
@@ -81,10 +95,10 @@ watch(struct pmd_port *port, bool on)
 	for (uint32_t i = 0; i < RTE_DIM(events); i++) {
 		if (on)
 			rte_eth_dev_callback_register(
-				port->lower_id, events[i].type, events[i].fn, port);
+				port->lower_id, events[i].type, events[i].fn, arg);
 		/* -EAGAIN: it is being called. */
-		while (!on && rte_eth_dev_callback_unregister(port->lower_id, events[i].type,
-				      events[i].fn, port) == -EAGAIN)
+		while (!on && rte_eth_dev_callback_unregister(
+				      port->lower_id, events[i].type, events[i].fn, arg) == -EAGAIN)
 			rte_pause();
 	}
 }
