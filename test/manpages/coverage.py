@@ -180,7 +180,8 @@ def main():
         wrong += [f"{program}: on no page of it: {quote}" for quote in sorted(quotes)
                   if not any(quote in text for text in texts)]
     wrong += [f"untestable.txt: on no page: {s}" for s in sorted(set(untestable) - used)]
-    print("\n".join(wrong))
+    for finding in wrong:
+        print(finding)
     count = sum(len(page.sentences) for page in pages.values())
     print(f"{len(pages)} pages, {count} sentences, {rules} quoted, {len(wrong)} findings")
     return 1 if wrong else 0

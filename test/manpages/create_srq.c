@@ -388,6 +388,25 @@ null_says_why(struct rig *r)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
+#ifdef CAN_RUN_OUT_OF_MEMORY
+static void
+lack_of_memory_is_told(struct rig *r)
+{
+	struct ibv_device_attr dev = device_attr(r).orig_attr;
+	uint32_t wr = (uint32_t)dev.max_srq_wr, sge = (uint32_t)dev.max_srq_sge;
+	struct ibv_srq *srq;
+	int i;
+
+	run_out_of_memory();
+	for (i = 0; i < 10; i++)
+		expect_null(make_srq(r, wr, sge), ENOMEM);
+	have_memory_again();
+	srq = make_srq(r, wr, sge);
+	assert_non_null(srq);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+#endif
+
 #define CREATES \
 	"ibv_create_srq() creates a shared receive queue (SRQ) associated with the protection " \
 	"domain pd."
@@ -396,6 +415,8 @@ null_says_why(struct rig *r)
 	"<infiniband/verbs.h>."
 #define MAX_WR "max_wr; /* Requested max number of outstanding work requests (WRs) in the SRQ */"
 #define MAX_SGE "max_sge; /* Requested max number of scatter elements per WR */"
+#define RETURNS \
+	"ibv_create_srq() returns a pointer to the created SRQ, or NULL if the request fails."
 #define UPDATES \
 	"The function ibv_create_srq() will update the srq_init_attr struct with the original " \
 	"values of the SRQ that was created;"
@@ -429,8 +450,10 @@ static const struct rule rules[] = {
 	RULE("the values of max_wr and max_sge will be greater than or equal to the values "
 	     "requested.",
 		NULL, values_are_at_least_those_requested),
-	RULE("ibv_create_srq() returns a pointer to the created SRQ, or NULL if the request fails.",
-		"with an errno, and nothing left behind", null_says_why),
+	RULE(RETURNS, "with an errno, and nothing left behind", null_says_why),
+#ifdef CAN_RUN_OUT_OF_MEMORY
+	RULE(RETURNS, "when there is no memory", lack_of_memory_is_told),
+#endif
 	LAST_RULE,
 };
 

@@ -494,6 +494,36 @@ failing_raises_no_event(struct rig *r)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
+#ifdef CAN_RUN_OUT_OF_MEMORY
+/* The attributes are valid; what fails is the device. */
+static void
+lack_of_memory_changes_nothing(struct rig *r)
+{
+	struct ibv_device_attr dev = device_attr(r).orig_attr;
+	struct ibv_srq *srq = make_srq(r, 10, (uint32_t)dev.max_srq_sge);
+	struct ibv_srq_attr attr = {.max_wr = (uint32_t)dev.max_srq_wr, .srq_limit = 9}, before;
+	int i;
+
+	need_resize(r);
+	fill_srq(r, srq, 0, 10);
+	assert_int_equal(set_limit(srq, 5), 0);
+	before = srq_attr_of(srq);
+	pair_on_srq(r, srq);
+	run_out_of_memory();
+	for (i = 0; i < 10; i++)
+		expect_errno(ibv_modify_srq(srq, &attr, BOTH), ENOMEM);
+	expect_attr(srq, before);
+	take(r, 0, 5);
+	expect_no_event(r);
+	take(r, 5, 1);
+	expect_event(r, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+	have_memory_again();
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+	take(r, 6, 4);
+	destroy_pair_and_srq(r, srq);
+}
+#endif
+
 static void
 device_that_cannot_resize_says_so(struct rig *r)
 {
@@ -692,6 +722,9 @@ static const struct rule rules[] = {
 	RULE(NONE, "whichever part it is", invalid_parts_change_nothing),
 	RULE(NONE, "a limit above the new size", limit_above_the_new_size_changes_nothing),
 	RULE(NONE, "nor is an event raised", failing_raises_no_event),
+#ifdef CAN_RUN_OUT_OF_MEMORY
+	RULE(NONE, "nor when there is no memory", lack_of_memory_changes_nothing),
+#endif
 	RULE("Not all devices support resizing SRQs.", "either it works or it says so",
 		device_that_cannot_resize_says_so),
 	RULE("To check if a device supports it, check if the IBV_DEVICE_SRQ_RESIZE bit is set in "

@@ -2,7 +2,10 @@
 /*
  * What the programs share (see rules.h).
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "rules.h"
@@ -27,6 +30,62 @@ at_guard(size_t size)
 	assert_int_equal(mprotect(p + len, page, PROT_NONE), 0);
 	return p + len - size;
 }
+
+#ifdef CAN_RUN_OUT_OF_MEMORY
+static void
+limit_memory(rlim_t size)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+	limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+struct block {
+	struct block *next;
+	char rest[(1 << 20) - sizeof(struct block *)];
+};
+
+static struct block *blocks;
+
+static void
+free_block(void)
+{
+	struct block *next = blocks->next;
+
+	free(blocks);
+	blocks = next;
+}
+
+void
+run_out_of_memory(void)
+{
+	struct block *block;
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long pages;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%lu", &pages), 1);
+	fclose(f);
+	limit_memory(pages * (rlim_t)sysconf(_SC_PAGESIZE) + (1 << 20));
+	/* What malloc() has in reserve. */
+	while ((block = malloc(sizeof(*block)))) {
+		block->next = blocks;
+		blocks = block;
+	}
+	if (blocks)
+		free_block();
+}
+
+void
+have_memory_again(void)
+{
+	while (blocks)
+		free_block();
+	limit_memory(RLIM_INFINITY);
+}
+#endif
 
 void
 expect_no_event(struct rig *r)

@@ -345,6 +345,28 @@ zero_or_the_errno_itself(struct rig *r)
 	assert_int_equal(ibv_resize_cq(r->cq, size + 1), 0);
 }
 
+#ifdef CAN_RUN_OUT_OF_MEMORY
+static void
+lack_of_memory_changes_nothing(struct rig *r)
+{
+	struct cq_rig c = open_cq_rig(r, 64, NULL);
+	int max = device_attr(r).orig_attr.max_cqe, size = c.cq->cqe, i;
+
+	complete(&c, 0, WAITING);
+	run_out_of_memory();
+	for (i = 0; i < 10; i++) {
+		expect_errno(ibv_resize_cq(c.cq, max), ENOMEM);
+		assert_int_equal(c.cq->cqe, size);
+	}
+	complete(&c, WAITING, (uint32_t)size - WAITING);
+	expect_no_event(r);
+	have_memory_again();
+	assert_int_equal(ibv_resize_cq(c.cq, max), 0);
+	expect_waiting(&c, 0, (uint32_t)size);
+	close_cq_rig(&c);
+}
+#endif
+
 static void
 size_is_at_least_the_requested(struct rig *r)
 {
@@ -431,6 +453,9 @@ nothing_else_of_it_changes(struct rig *r)
 	"If cqe is a valid value less than the current CQ size, ibv_resize_cq() may not do " \
 	"anything, since this function is only guaranteed to resize the CQ to a size at least as " \
 	"big as the requested size."
+#define RETURNS \
+	"ibv_resize_cq() returns 0 on success, or the value of errno on failure (which indicates " \
+	"the failure reason)."
 #define MEMBER "The cqe member of cq will be updated to the actual size."
 
 static const struct rule rules[] = {
@@ -456,9 +481,10 @@ static const struct rule rules[] = {
 	RULE(LESS, "it is no error, and what fits is what it says",
 		less_than_the_current_size_is_valid),
 	RULE(LESS, "nor is the same size", the_current_size_is_valid),
-	RULE("ibv_resize_cq() returns 0 on success, or the value of errno on failure (which "
-	     "indicates the failure reason).",
-		NULL, zero_or_the_errno_itself),
+	RULE(RETURNS, "the value, and not -1", zero_or_the_errno_itself),
+#ifdef CAN_RUN_OUT_OF_MEMORY
+	RULE(RETURNS, "ENOMEM, and nothing changed", lack_of_memory_changes_nothing),
+#endif
 	RULE("ibv_resize_cq() may assign a CQ size greater than or equal to the requested size.",
 		"and not a smaller one", size_is_at_least_the_requested),
 	RULE(MEMBER, "one more overflows", member_is_the_size_at_which_it_overflows),

@@ -48,7 +48,7 @@ run_here(const struct rule *rule)
 		{
 			.name = rule->quote,
 			.test_func = test_current,
-			.setup_func = rule->pair ? rig_open_pair : rig_open,
+			.setup_func = rig_open,
 			.teardown_func = rig_close,
 		},
 	};

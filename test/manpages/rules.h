@@ -16,16 +16,11 @@ struct rule {
 	const char *quote; /* as on the page, but for white space */
 	const char *what; /* which consequence of it is tried, or NULL when there is but one */
 	void (*test)(struct rig *r);
-	bool pair; /* it needs two connected queue pairs; otherwise a device only */
 };
 
 #define RULE(words, consequence, fn) \
 	{ \
 		.quote = words, .what = consequence, .test = fn \
-	}
-#define PAIR_RULE(words, consequence, fn) \
-	{ \
-		.quote = words, .what = consequence, .test = fn, .pair = true \
 	}
 #define LAST_RULE \
 	{ \
@@ -46,6 +41,15 @@ struct ibv_device_attr_ex device_attr(struct rig *r);
 /* Zeroed memory with a page behind it that cannot be touched: who reads or writes beyond the end
  * crashes. It is never freed; a rule has its process for itself. */
 void *at_guard(size_t size);
+
+/* From here on, about a megabyte can still be had from the system. The sanitizers have allocators
+ * of their own, which end the program when there is no memory. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CAN_RUN_OUT_OF_MEMORY
+void run_out_of_memory(void);
+/* Lifts it again. */
+void have_memory_again(void);
+#endif
 
 /* No asynchronous event comes for a while. */
 void expect_no_event(struct rig *r);
