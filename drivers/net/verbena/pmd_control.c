@@ -132,6 +132,7 @@ pmd_start(struct rte_eth_dev *dev)
 		port->polled = false;
 		pmd_mode_update(port);
 		pmd_pollers_unlock(port);
+		pmd_rx_choose(port);
 		pmd_tx_choose(port);
 	}
 	pmd_gates_open(port);

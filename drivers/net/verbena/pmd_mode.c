@@ -35,7 +35,6 @@ pmd_mode_leave_direct(struct pmd_port *port)
 		if (port->rxq[i] != NULL)
 			port->rxq[i]->direct = false;
 	}
-	pmd_rx_choose(port);
 }
 
 /* With the gates closed and the batons held. */
@@ -56,7 +55,6 @@ pmd_mode_update(struct pmd_port *port)
 	port->polled = false;
 	for (uint16_t i = 0; i < port->num_rxq; i++)
 		port->rxq[i]->direct = true;
-	pmd_rx_choose(port);
 }
 
 /* ---- gates ---- */

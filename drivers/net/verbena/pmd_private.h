@@ -170,7 +170,7 @@ struct pmd_rxq {
 	struct pmd_port *port;
 	struct pmd_share *share;
 	/* What rx_burst writes. */
-	uint64_t packets __rte_cache_aligned; /* that came directly */
+	_Atomic uint64_t packets __rte_cache_aligned; /* that came directly */
 	/* Set up. */
 	struct pmd_cring own __rte_cache_aligned;
 	struct rte_mempool *mp;
@@ -194,7 +194,7 @@ struct pmd_txq {
 	uint64_t todo; /* of mbuf.ol_flags: to be done here */
 	bool udp, tcp; /* checksums to be made here */
 	bool work; /* anything is */
-	bool stopped;
+	_Atomic bool stopped;
 	bool linear; /* the lower port takes frames of one segment only */
 	rte_spinlock_t *lock; /* of the lower queue where several share it, or NULL */
 	uint64_t dropped, base_dropped; /* could not be made ready */
@@ -391,7 +391,7 @@ struct pmd_port {
 	uint16_t lower_id;
 	bool lower_probed; /* by us, so removed by us */
 	bool lower_owned, lower_configured, lower_started;
-	bool lower_gone; /* unplugged */
+	_Atomic bool lower_gone; /* unplugged */
 	struct rte_eth_dev_owner owner;
 	struct rte_device *lower_dev;
 	struct rte_eth_dev_info lower;
@@ -408,7 +408,7 @@ struct pmd_port {
 	uint64_t vlans[4096 / 64]; /* let through */
 	/* Which way frames take. */
 	bool polled;
-	bool started;
+	_Atomic bool started;
 	uint16_t num_pollers, num_services;
 	struct pmd_poller *pollers;
 	uint16_t pollers_queues; /* for how many queues they were made */
@@ -484,6 +484,7 @@ int pmd_rxq_prepare(struct pmd_port *port);
 void pmd_rxq_release(struct rte_eth_dev *dev, uint16_t queue);
 uint16_t pmd_rx_burst(void *rxq, struct rte_mbuf **pkts, uint16_t n);
 uint16_t pmd_rx_direct(void *rxq, struct rte_mbuf **pkts, uint16_t n);
+/** The function to receive with, for ethdev to take over when the port is started. */
 void pmd_rx_choose(struct pmd_port *port);
 uint32_t pmd_rx_count(void *rxq);
 int pmd_rx_desc_status(void *rxq, uint16_t offset);

@@ -21,7 +21,8 @@ stamp(struct pmd_rxq *q, struct rte_mbuf **pkts, uint16_t n)
 
 	for (uint16_t i = 0; i < n; i++)
 		pkts[i]->port = port_id;
-	q->packets += n;
+	atomic_store_explicit(&q->packets,
+		atomic_load_explicit(&q->packets, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
 /* The pollers of the port, its own first, until one has had frames. */
@@ -103,15 +104,11 @@ pmd_rx_direct(void *rxq, struct rte_mbuf **pkts, uint16_t n)
 	return got;
 }
 
+/* Each can do what the other one does. */
 void
 pmd_rx_choose(struct pmd_port *port)
 {
-	eth_rx_burst_t fn = port->polled ? pmd_rx_burst : pmd_rx_direct;
-
-	port->dev->rx_pkt_burst = fn;
-	/* ethdev copies it when the port is started, not later. */
-	if (rte_eth_fp_ops[port->port_id].rxq.data != NULL && port->dev->data->dev_started)
-		rte_eth_fp_ops[port->port_id].rx_pkt_burst = fn;
+	port->dev->rx_pkt_burst = port->polled ? pmd_rx_burst : pmd_rx_direct;
 }
 
 /* ---- what stands in it ---- */

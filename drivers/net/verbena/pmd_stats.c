@@ -52,6 +52,12 @@ pmd_lost_sum(const struct pmd_port *port, struct pmd_lost *sum)
 	}
 }
 
+static uint64_t
+direct_packets(const struct pmd_rxq *q)
+{
+	return atomic_load_explicit(&q->packets, memory_order_relaxed);
+}
+
 static void
 queue_figures(const struct pmd_port *port, uint16_t queue, struct pmd_given *g)
 {
@@ -61,7 +67,7 @@ queue_figures(const struct pmd_port *port, uint16_t queue, struct pmd_given *g)
 	if (q == NULL)
 		return;
 	/* And what came directly. */
-	g->packets += q->packets - q->base_packets;
+	g->packets += direct_packets(q) - q->base_packets;
 }
 
 /* ---- basic ---- */
@@ -118,7 +124,9 @@ pmd_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
 	struct rte_eth_stats lower;
 	struct pmd_lost lost;
 
+	/* With the batons: all figures are of one instant. */
 	pthread_mutex_lock(&port->lock);
+	pmd_pollers_lock(port);
 	lower_stats(port, &lower);
 	pmd_lost_sum(port, &lost);
 	stats->imissed = lower.imissed + lost.roce_full;
@@ -144,6 +152,7 @@ pmd_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
 	if (lower.ibytes > stats->ibytes + lost.bytes)
 		stats->ibytes = lower.ibytes - lost.bytes;
 	tx_stats(port, &lower, stats);
+	pmd_pollers_unlock(port);
 	pthread_mutex_unlock(&port->lock);
 	return 0;
 }
@@ -163,7 +172,7 @@ reset_pollers(struct pmd_port *port)
 		port->given_base[i].stopped += g.stopped;
 		if (q == NULL)
 			continue;
-		q->base_packets = q->packets;
+		q->base_packets = direct_packets(q);
 		atomic_store(&q->cring->high, 0);
 	}
 }
@@ -175,6 +184,7 @@ pmd_stats_reset(struct rte_eth_dev *dev)
 	struct pmd_lost lost;
 
 	pthread_mutex_lock(&port->lock);
+	pmd_pollers_lock(port);
 	if (!port->lower_gone)
 		rte_eth_stats_get(port->lower_id, &port->lower_base);
 	pmd_lost_sum(port, &lost);
@@ -191,6 +201,7 @@ pmd_stats_reset(struct rte_eth_dev *dev)
 	port->base_roce_bytes = port->roce.tx_bytes;
 	if (port->roce.engine != NULL)
 		port->base_engine = *vrb_engine_stats(port->roce.engine);
+	pmd_pollers_unlock(port);
 	pthread_mutex_unlock(&port->lock);
 	return 0;
 }
@@ -349,7 +360,9 @@ pmd_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xstats, unsigned i
 	if (xstats == NULL || n < XSTATS)
 		return XSTATS;
 	pthread_mutex_lock(&port->lock);
+	pmd_pollers_lock(port);
 	port_figures(port, f);
+	pmd_pollers_unlock(port);
 	for (uint32_t i = 0; i < PORT_FIGURES; i++)
 		xstats[i] = (struct rte_eth_xstat){.id = i, .value = f[i]};
 	for (uint32_t i = 0; i < RTE_DIM(engine_names); i++)
@@ -403,8 +416,11 @@ rte_pmd_verbena_rxq_get(uint16_t port_id, uint16_t queue_id, struct rte_pmd_verb
 	pthread_mutex_lock(&port->lock);
 	if (queue_id >= port->num_rxq || port->rxq[queue_id] == NULL)
 		rc = -EINVAL;
-	else
+	if (rc == 0) {
+		pmd_pollers_lock(port);
 		fill_rxq(port, queue_id, rxq);
+		pmd_pollers_unlock(port);
+	}
 	pthread_mutex_unlock(&port->lock);
 	return rc;
 }
@@ -430,8 +446,9 @@ rte_pmd_verbena_poller_get(
 		return -ENODEV;
 	pthread_mutex_lock(&port->lock);
 	if (poller < port->num_pollers) {
-		const struct pmd_poller *p = &port->pollers[poller];
+		struct pmd_poller *p = &port->pollers[poller];
 
+		vrb_baton_lock(&p->baton);
 		*figures = (struct rte_pmd_verbena_poller){.service_id = p->service_id,
 			.by_service = p->by_service,
 			.num_queues = p->num_lower,
@@ -441,6 +458,7 @@ rte_pmd_verbena_poller_get(
 			.roce = p->roce,
 			.flow = p->flow,
 			.busy = atomic_load(&p->busy)};
+		vrb_baton_release(&p->baton);
 		rc = 0;
 	}
 	pthread_mutex_unlock(&port->lock);

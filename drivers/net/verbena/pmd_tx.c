@@ -155,6 +155,8 @@ pmd_tx_direct(void *txq, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct pmd_txq *q = txq;
 
+	if (unlikely(atomic_load_explicit(&q->stopped, memory_order_relaxed)))
+		return 0;
 	return rte_eth_tx_burst(q->lower_id, q->lower_queue, pkts, n);
 }
 
@@ -192,7 +194,7 @@ pmd_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n)
 	struct pmd_txq *q = txq;
 	uint16_t done = 0;
 
-	if (q->stopped)
+	if (unlikely(atomic_load_explicit(&q->stopped, memory_order_relaxed)))
 		return 0;
 	if (!q->work)
 		return send_burst(q, pkts, n);
@@ -231,7 +233,7 @@ pmd_tx_choose(struct pmd_port *port)
 		q->lock = n > lower || port->roce.tx_lock == &port->tx_locks[q->lower_queue]
 				  ? &port->tx_locks[q->lower_queue]
 				  : NULL;
-		if (q->lock != NULL || q->stopped)
+		if (q->lock != NULL)
 			fn = pmd_tx_burst;
 	}
 	port->dev->tx_pkt_burst = fn;
@@ -302,15 +304,6 @@ pmd_tx_burst_mode(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_burst_
 	return 0;
 }
 
-/* Sends by the function that looks at what is stopped. */
-static void
-use_checked(struct pmd_port *port)
-{
-	port->dev->tx_pkt_burst = pmd_tx_burst;
-	if (port->dev->data->dev_started)
-		rte_eth_fp_ops[port->port_id].tx_pkt_burst = pmd_tx_burst;
-}
-
 void
 pmd_tx_end(struct pmd_port *port)
 {
@@ -320,7 +313,6 @@ pmd_tx_end(struct pmd_port *port)
 		if (q != NULL)
 			q->stopped = true;
 	}
-	use_checked(port);
 }
 
 static int
@@ -331,9 +323,6 @@ set_stopped(struct rte_eth_dev *dev, uint16_t queue, bool stopped)
 
 	pthread_mutex_lock(&port->lock);
 	q->stopped = stopped;
-	/* The program does not send on a queue that it stops. */
-	if (stopped)
-		use_checked(port);
 	dev->data->tx_queue_state[queue] =
 		stopped ? RTE_ETH_QUEUE_STATE_STOPPED : RTE_ETH_QUEUE_STATE_STARTED;
 	pthread_mutex_unlock(&port->lock);
