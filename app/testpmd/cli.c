@@ -19,6 +19,7 @@
 #include "grammar.h"
 
 struct tp_results tp_results;
+void (*tp_observer)(const struct tp_cmd *cmd, int rc);
 void (*tp_after_command)(void);
 
 static char why[4096];
@@ -106,6 +107,8 @@ tp_run_line(const char *line)
 		rc = tp_parse(&words, &call);
 		if (rc == 0)
 			rc = call.cmd->run(&call);
+		if (tp_observer != NULL && call.cmd != NULL)
+			tp_observer(call.cmd, rc);
 	}
 	tp_results.done++;
 	tp_results.failed += rc < 0;

@@ -123,6 +123,8 @@ struct tp_results {
 
 extern struct tp_results tp_results;
 
+/** Called after each command with what it returned, for tests. */
+extern void (*tp_observer)(const struct tp_cmd *cmd, int rc);
 /** Called after each command, in order to tell what happened meanwhile. */
 extern void (*tp_after_command)(void);
 

@@ -189,7 +189,7 @@ static const struct tp_cmd cmds[] = {
 	{"cq poll <cq>", "takes completions out by hand", poll_args, cq_poll},
 	{"cq show", "shows all completion queues and how full they are", NULL, cq_show},
 	{"cq show <cq>", "shows a completion queue", cq_args, cq_show},
-	{"cq destroy <cq>", "destroys it", cq_args, cq_destroy},
+	{"cq destroy <cq>", "destroys it, unless it is used", cq_args, cq_destroy},
 };
 
 const struct tp_family tp_cq_family = TP_FAMILY("cq", "completion queues", cmds);

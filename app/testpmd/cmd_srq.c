@@ -182,7 +182,7 @@ static const struct tp_cmd cmds[] = {
 	{"srq post <srq>", "posts receives by hand", post_args, srq_post},
 	{"srq show", "shows all shared receive queues and how full they are", NULL, srq_show},
 	{"srq show <srq>", "shows a shared receive queue", srq_args, srq_show},
-	{"srq destroy <srq>", "destroys it", srq_args, srq_destroy},
+	{"srq destroy <srq>", "destroys it, unless it is used", srq_args, srq_destroy},
 };
 
 const struct tp_family tp_srq_family = TP_FAMILY("srq", "shared receive queues", cmds);

@@ -296,7 +296,7 @@ static const struct tp_cmd wq_cmds[] = {
 	{"wq post <wq>", "posts receives by hand", post_args, wq_post},
 	{"wq show", "shows all work queues and how full they are", NULL, wq_show},
 	{"wq show <wq>", "shows a work queue", wq_args, wq_show},
-	{"wq destroy <wq>", "destroys it", wq_args, wq_destroy},
+	{"wq destroy <wq>", "destroys it, unless it is used", wq_args, wq_destroy},
 };
 
 static const struct tp_arg table_create_args[] = {
@@ -322,7 +322,8 @@ static const struct tp_cmd table_cmds[] = {
 		table_create_args, ind_table_create},
 	{"ind-table show", "shows all indirection tables with their entries", NULL, ind_table_show},
 	{"ind-table show <table>", "shows an indirection table", table_args, ind_table_show},
-	{"ind-table destroy <table>", "destroys it", table_args, ind_table_destroy},
+	{"ind-table destroy <table>", "destroys it, unless it is used", table_args,
+		ind_table_destroy},
 };
 
 const struct tp_family tp_wq_family =

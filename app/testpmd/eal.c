@@ -73,7 +73,7 @@ is_option(const char *arg, const char *name, const char *letter)
 
 /* @return the value of an option behind it or behind "=", or NULL: it is another */
 static const char *
-value_of(char **argv, int *i, const char *name, const char *letter)
+value_of(const char *const *argv, int *i, const char *name, const char *letter)
 {
 	size_t len = strlen(name);
 
@@ -87,7 +87,7 @@ value_of(char **argv, int *i, const char *name, const char *letter)
 
 /* @return 1: it was one of ours, 0: it was not, or -errno after tp_refuse() */
 static int
-parse_one(char **argv, int *i, struct tp_options *o)
+parse_one(const char *const *argv, int *i, struct tp_options *o)
 {
 	const struct flag flags[] = {
 		{"--interactive", "-i", &o->interactive},
@@ -134,7 +134,7 @@ parse_one(char **argv, int *i, struct tp_options *o)
 }
 
 int
-tp_options_parse(int argc, char **argv, struct tp_options *o)
+tp_options_parse(int argc, const char *const *argv, struct tp_options *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->rx_queues = o->tx_queues = 1;

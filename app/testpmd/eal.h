@@ -25,7 +25,7 @@ struct tp_options {
  *
  * @return 0, or -errno after tp_refuse()
  */
-int tp_options_parse(int argc, char **argv, struct tp_options *o);
+int tp_options_parse(int argc, const char *const *argv, struct tp_options *o);
 /** Starts EAL with what tp_options_parse() has left. @return 0, or -errno after tp_refuse() */
 int tp_eal_start(const struct tp_options *o);
 

@@ -172,7 +172,7 @@ main(int argc, char **argv)
 	struct tp_options o;
 	int status;
 
-	if (tp_options_parse(argc, argv, &o) < 0) {
+	if (tp_options_parse(argc, (const char *const *)argv, &o) < 0) {
 		fprintf(stderr, "verbena-testpmd: %s\n", tp_why());
 		return EXIT_START;
 	}

@@ -10,6 +10,18 @@
 #define MAGIC_MASK UINT64_C(0xffff000000000000)
 #define SPREAD UINT64_C(0x9e3779b97f4a7c15)
 
+/* @return how many bytes are the same */
+static size_t
+same(const uint8_t *buf, const uint64_t *word, size_t n)
+{
+	const uint8_t *want = (const uint8_t *)word;
+	size_t i = 0;
+
+	while (i < n && buf[i] == want[i])
+		i++;
+	return i;
+}
+
 static uint64_t
 word_of(uint64_t head, uint64_t i)
 {
@@ -40,7 +52,7 @@ tp_message_compare(const uint8_t *buf, uint32_t len, uint64_t number)
 		n = len - i < 8 ? len - i : 8;
 		word = word_of(head, i / 8);
 		if (memcmp(buf + i, &word, n) != 0)
-			return i;
+			return i + same(buf + i, &word, n);
 	}
 	return -1;
 }
@@ -93,7 +105,7 @@ tp_memory_compare(const uint8_t *buf, size_t len, uint64_t addr)
 
 		word = word_at((addr + i) & ~UINT64_C(7)) >> (8 * off);
 		if (memcmp(buf + i, &word, n) != 0)
-			return i;
+			return i + same(buf + i, &word, n);
 		i += n;
 	}
 	return -1;
