@@ -234,6 +234,19 @@ fake_stop(void)
 	fake.nic = NULL;
 }
 
+/* A NIC without a direct path. */
+void
+vrb_direct_path_show(struct vrb_direct_path *path)
+{
+	abort();
+}
+
+void
+vrb_direct_path_hide(struct vrb_direct_path *path)
+{
+	abort();
+}
+
 void
 fake_arrive(void)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * NICs over net_shmlan: opened, asked, used from several processes, killed and forked. Each test's
- * segment is in a directory of its own, which is removed afterwards. EAL starts once a process, so
- * each test runs in a child.
+ * segment is in a directory of its own, which is removed afterwards.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,36 +22,9 @@
 
 #include <cmocka.h>
 
-#include "nic_side.h"
+#include "nic_remote.h"
 
 #define WAIT_MS 5000
-
-static char dir[] = "/tmp/verbena-nic.XXXXXX";
-
-/* In the child, where cmocka's assertions would return into the parent's loop. */
-#define require(cond) \
-	do { \
-		if (!(cond)) { \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
-			_exit(1); \
-		} \
-	} while (0)
-
-static void
-run_in_child(void (*fn)(void))
-{
-	pid_t pid = fork();
-	int status;
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		alarm(30);
-		fn();
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
 
 static void
 open_pair(struct side *a, struct side *b)
@@ -310,55 +282,6 @@ waiting_for_an_event_costs_no_cpu(void **state)
 
 /* ---- two processes ---- */
 
-struct remote {
-	pid_t pid;
-	int sock;
-};
-
-/* Opens a NIC and connects it to the one of the process at the other end of the socket. */
-static void
-open_remote(struct side *s, int sock)
-{
-	struct vrb_nic_conf conf = {.segment = "remote"};
-	struct side_hello mine, peer;
-
-	side_open(s, &conf, &mine);
-	require(send(sock, &mine, sizeof(mine), 0) == sizeof(mine));
-	require(recv(sock, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer));
-	side_connect(s, &peer);
-}
-
-static struct remote
-start_remote(void (*fn)(struct side *s, int sock))
-{
-	struct remote r;
-	struct side s;
-	int pair[2];
-
-	require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
-	r.pid = fork();
-	require(r.pid >= 0);
-	if (r.pid == 0) {
-		close(pair[0]);
-		open_remote(&s, pair[1]);
-		fn(&s, pair[1]);
-		side_close(&s);
-		_exit(0);
-	}
-	close(pair[1]);
-	r.sock = pair[0];
-	return r;
-}
-
-static void
-end_remote(struct remote *r)
-{
-	int status;
-
-	close(r->sock);
-	require(waitpid(r->pid, &status, 0) == r->pid && status == 0);
-}
-
 static void
 echo(struct side *s, int sock)
 {
@@ -383,10 +306,10 @@ echo(struct side *s, int sock)
 static void
 two_processes(void)
 {
-	struct remote r = start_remote(echo);
+	struct remote r = start_remote(echo, VRB_DIRECT_AUTO);
 	struct side s;
 
-	open_remote(&s, r.sock);
+	open_remote(&s, r.sock, VRB_DIRECT_AUTO);
 	side_post_recv(&s, 100);
 	require(recv(r.sock, &(char){0}, 1, 0) == 1);
 	for (int i = 0; i < 300; i++) {
@@ -426,11 +349,11 @@ sleep_for_ever(struct side *s, int sock)
 static void
 peer_is_killed(void)
 {
-	struct remote r = start_remote(sleep_for_ever);
+	struct remote r = start_remote(sleep_for_ever, VRB_DIRECT_AUTO);
 	struct side s;
 	int status;
 
-	open_remote(&s, r.sock);
+	open_remote(&s, r.sock, VRB_DIRECT_AUTO);
 	require(recv(r.sock, &(char){0}, 1, 0) == 1);
 	side_post_send(&s, VRB_WR_SEND, 100);
 	require(side_wait(&s) == VRB_WC_SEND && s.failed == 0);
@@ -517,24 +440,6 @@ opening_in_a_forked_child_is_refused_with_a_sentence(void **state)
 	run_in_child(fork_then_open);
 }
 
-static int
-make_dir(void **state)
-{
-	return mkdtemp(dir) != NULL && setenv("XDG_RUNTIME_DIR", dir, 1) == 0 ? 0 : -1;
-}
-
-static int
-remove_dir(void **state)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		execlp("rm", "rm", "-rf", dir, (char *)NULL);
-		_exit(1);
-	}
-	return pid > 0 && waitpid(pid, NULL, 0) == pid ? 0 : -1;
-}
-
 int
 main(void)
 {
@@ -551,5 +456,5 @@ main(void)
 		cmocka_unit_test(opening_in_a_forked_child_is_refused_with_a_sentence),
 	};
 
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return cmocka_run_group_tests(tests, remote_make_dir, remote_remove_dir);
 }

@@ -52,8 +52,7 @@ side_connect(struct side *s, const struct side_hello *peer)
 			VRB_ACCESS_LOCAL_WRITE | VRB_ACCESS_REMOTE_WRITE | VRB_ACCESS_REMOTE_READ};
 	uint64_t now;
 
-	s->peer_addr = peer->addr;
-	s->peer_rkey = peer->rkey;
+	s->peer = *peer;
 	a.av.dgid = peer->gid;
 	side_check(vrb_nic_resolve(s->nic, &peer->gid, a.av.dmac), "resolve");
 	vrb_nic_lock(s->nic);
@@ -169,8 +168,8 @@ side_post_send(struct side *s, enum vrb_wr_opcode op, uint32_t len)
 	w->num_sge = 1;
 	w->length = len;
 	w->imm = 0;
-	w->rkey = s->peer_rkey;
-	w->remote_addr = s->peer_addr;
+	w->rkey = s->peer.rkey;
+	w->remote_addr = s->peer.addr;
 	*(struct vrb_sge *)w->data = (struct vrb_sge){
 		(uintptr_t)s->buf + (op == VRB_WR_RDMA_WRITE ? SIDE_BUFFER / 2 : 0), len,
 		s->mr->lkey};

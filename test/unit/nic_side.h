@@ -13,6 +13,13 @@
 	(4u << 20) /* receives go to its first half; WRITEs come from its second, all others from \
 		      its first */
 
+/** What the other side has to know. */
+struct side_hello {
+	union vrb_gid gid;
+	uint32_t qpn, rkey;
+	uint64_t addr;
+};
+
 struct side {
 	struct vrb_nic *nic;
 	struct vrb_engine *engine;
@@ -23,15 +30,7 @@ struct side {
 	uint8_t *buf;
 	int event; /* eventfd of the CQ's notifications */
 	int failed; /* status of the last completion that was none of success */
-	uint64_t peer_addr;
-	uint32_t peer_rkey;
-};
-
-/** What the other side has to know. */
-struct side_hello {
-	union vrb_gid gid;
-	uint32_t qpn, rkey;
-	uint64_t addr;
+	struct side_hello peer;
 };
 
 /** Ends the process with @p what unless @p rc is 0 or more. */

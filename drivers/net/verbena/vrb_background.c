@@ -407,13 +407,9 @@ background_main(void *arg)
 	ask_for_short_slice();
 	nic->bg.active = vrb_now(nic);
 	nic->bg.spin_penalty = SPIN_PENALTY_MIN_NS;
-	/* Under the baton: at exit the port may be left already (vrb_nic_leave()). */
-	if (nic->direct != NULL) {
-		vrb_nic_lock(nic);
-		if (!vrb_is_forked(nic))
-			vrb_direct_path_show(nic->direct);
-		vrb_nic_unlock(nic);
-	}
+	if (nic->direct != NULL)
+		vrb_direct_path_show(nic->direct);
+	sem_post(&nic->runs);
 	while (!atomic_load_explicit(&nic->stop, memory_order_acquire))
 		take_turn(nic);
 	if (nic->direct != NULL)
@@ -434,6 +430,7 @@ vrb_background_start(struct vrb_nic *nic)
 {
 	int rc = 0;
 
+	sem_init(&nic->runs, 0, 0);
 	nic->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	nic->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (nic->bell < 0 || nic->epfd < 0)
@@ -448,6 +445,9 @@ vrb_background_start(struct vrb_nic *nic)
 	if (rc == 0)
 		rc = vrb_thread_create(&nic->thread, "vrb-poller", background_main, nic);
 	nic->thread_runs = rc == 0;
+	/* Whoever is told of us from here on finds our board, and the port is not left before. */
+	while (nic->thread_runs && sem_wait(&nic->runs) < 0)
+		continue;
 	if (rc < 0)
 		vrb_background_stop(nic);
 	return rc;
@@ -461,6 +461,7 @@ vrb_background_stop(struct vrb_nic *nic)
 		vrb_background_wake(nic);
 		pthread_join(nic->thread, NULL);
 		nic->thread_runs = false;
+		sem_destroy(&nic->runs);
 	}
 	if (nic->bell >= 0)
 		close(nic->bell);

@@ -12,6 +12,7 @@
 #define VRB_NIC_PRIVATE_H
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include <rte_lcore.h>
 
@@ -53,6 +54,7 @@ struct vrb_nic {
 	int bell; /* eventfd that wakes the background thread */
 	pthread_t thread;
 	bool thread_runs;
+	sem_t runs; /* posted when the thread does */
 	struct vrb_nic *next; /* all NICs of the process, for fork */
 
 	struct vrb_baton baton;
