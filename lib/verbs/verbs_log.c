@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "verbs_log.h"
+#include "verbs_private.h"
 
 #define LINES_A_SECOND 50
 #define LINE_MAX_BYTES 1024
@@ -148,6 +148,10 @@ vrb_explain_call(int err, const char *func, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	/* Whatever the call had to do, it did not come to it. */
+	if (err == ENODEV && vrb_forked)
+		snprintf(text, sizeof(text),
+			"the device belongs to the process that this one was forked from");
 	name = strerrorname_np(err);
 	vrb_log_explain("%s failed with %s: %s", call_name(func, call, sizeof(call)),
 		name ? name : "an unknown error", text);

@@ -164,9 +164,11 @@ ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 			mask & IBV_SRQ_LIMIT ? attr->srq_limit : UINT32_MAX);
 		vrb_leave(ctx);
 	}
-	if (rc)
-		return vrb_fail(-rc,
+	if (rc == -EINVAL)
+		return vrb_fail(EINVAL,
 			"the queue holds more than the new max_wr, or srq_limit is above max_wr");
+	if (rc)
+		return vrb_fail(-rc, "there is no memory for %u entries", max_wr);
 	if (mask & IBV_SRQ_MAX_WR)
 		attr->max_wr = max_wr;
 	return 0;

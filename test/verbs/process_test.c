@@ -235,6 +235,16 @@ child_of_an_open_device_fails(void)
 }
 
 static void
+child_is_told_whose_the_device_is(void **state)
+{
+	setenv("VERBENA_EXPLAIN", "1", 1);
+	assert_int_equal(in_child(child_of_an_open_device_fails), 0);
+	unsetenv("VERBENA_EXPLAIN");
+	assert_non_null(strstr(logged(), "ibv_dealloc_pd failed with ENODEV: the device belongs to "
+					 "the process that this one was forked from"));
+}
+
+static void
 child_cannot_use_its_parents_device(void **state)
 {
 	assert_int_equal(in_child(child_of_an_open_device_fails), 0);
@@ -364,6 +374,7 @@ main(void)
 		cmocka_unit_test(failing_calls_are_explained_when_asked_for),
 		cmocka_unit_test(log_does_not_flood),
 		cmocka_unit_test(child_cannot_use_its_parents_device),
+		cmocka_unit_test(child_is_told_whose_the_device_is),
 		cmocka_unit_test(child_opens_a_device_that_its_parent_has_only_listed),
 		cmocka_unit_test(program_with_an_open_device_can_exec),
 		cmocka_unit_test(program_with_an_open_device_can_call_system),
