@@ -15,7 +15,7 @@
 #include "ports.h"
 #include "traffic.h"
 
-#define MBUFS_PER_QUEUE 2048
+#define MBUFS_PER_QUEUE 1024
 #define MBUF_CACHE 256
 #define QUEUE_SIZE 512
 #define BURST 32
@@ -70,20 +70,28 @@ tp_port_state(uint16_t port)
 	return rx.queue_state == RTE_ETH_QUEUE_STATE_STARTED ? "started" : "stopped";
 }
 
+/*
+ * A pool whose frames may still be under way, in a ring below the port, is not freed before the end:
+ * it goes on being used, or another takes its place.
+ */
 static int
 make_pool(uint16_t port, const struct tp_port_conf *conf, uint16_t mtu)
 {
+	static unsigned int made;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(RTE_MAX(mtu + 18, 2048), 64);
+	uint32_t num = conf->rx_queues * RTE_MAX(conf->rx_size, MBUFS_PER_QUEUE) +
+		       2 * MBUFS_PER_QUEUE;
+	struct rte_mempool *pool = pools[port];
 
-	if (pools[port] != NULL)
-		rte_mempool_free(pools[port]);
-	snprintf(name, sizeof(name), "testpmd_%u", port);
-	pools[port] = rte_pktmbuf_pool_create(name,
-		conf->rx_queues * RTE_MAX(conf->rx_size, MBUFS_PER_QUEUE) + 2 * MBUFS_PER_QUEUE,
-		MBUF_CACHE, 0, RTE_MIN(room, UINT16_MAX), SOCKET_ID_ANY);
-	if (pools[port] == NULL)
-		return tp_refuse(-ENOMEM, "there is no memory for the frames of port %u", port);
+	room = RTE_MIN(room, (uint32_t)UINT16_MAX);
+	if (pool != NULL && pool->size >= num && rte_pktmbuf_data_room_size(pool) >= room)
+		return 0;
+	snprintf(name, sizeof(name), "testpmd_%u_%u", port, made++);
+	pool = rte_pktmbuf_pool_create(name, num, MBUF_CACHE, 0, room, SOCKET_ID_ANY);
+	if (pool == NULL)
+		return tp_refuse(-ENOMEM, "there is no memory for %u frames of port %u", num, port);
+	pools[port] = pool;
 	return 0;
 }
 
@@ -255,9 +263,7 @@ tp_ports_close(void)
 {
 	uint16_t port;
 
-	RTE_ETH_FOREACH_DEV (port) {
+	/* The memory of frames goes with EAL. */
+	RTE_ETH_FOREACH_DEV (port)
 		rte_eth_dev_close(port);
-		rte_mempool_free(pools[port]);
-		pools[port] = NULL;
-	}
 }
