@@ -387,34 +387,38 @@ cq_gets_the_completions_and_is_busy(struct rig *r)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
+/* Attributes of one with tag matching. */
+static struct ibv_srq_init_attr_ex
+with_tags(struct rig *r, uint32_t tags, uint32_t ops)
+{
+	struct ibv_srq_init_attr_ex attr = basic(r);
+
+	attr.comp_mask |= IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
+	attr.srq_type = IBV_SRQT_TM;
+	attr.cq = r->cq;
+	attr.tm_cap.max_num_tags = tags;
+	attr.tm_cap.max_ops = ops;
+	return attr;
+}
+
 /* As far as the device reports that it has tag matching; else it must not seem to. */
 static void
 tag_matching_is_as_reported(struct rig *r)
 {
 	struct ibv_tm_caps caps = device_attr(r).tm_caps;
-	struct ibv_srq_init_attr_ex attr = basic(r);
+	struct ibv_srq_init_attr_ex attr = with_tags(r, caps.max_num_tags, caps.max_ops);
 
-	attr.comp_mask |= IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
-	attr.srq_type = IBV_SRQT_TM;
-	attr.cq = r->cq;
-	attr.tm_cap.max_num_tags = caps.max_num_tags ? caps.max_num_tags : 1;
-	attr.tm_cap.max_ops = caps.max_ops ? caps.max_ops : 1;
 	if (caps.max_num_tags)
 		accept(r, &attr);
 	else
-		refuse_unknown(r, attr);
+		refuse_unknown(r, with_tags(r, 1, 1));
 }
 
 static void
 more_tags_than_reported_are_refused(struct rig *r)
 {
-	struct ibv_srq_init_attr_ex attr = basic(r);
+	struct ibv_srq_init_attr_ex attr = with_tags(r, device_attr(r).tm_caps.max_num_tags + 1, 1);
 
-	attr.comp_mask |= IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
-	attr.srq_type = IBV_SRQT_TM;
-	attr.cq = r->cq;
-	attr.tm_cap.max_num_tags = device_attr(r).tm_caps.max_num_tags + 1;
-	attr.tm_cap.max_ops = 1;
 	refuse_unknown(r, attr);
 	/* Nor is the mark that there are tags passed over in a basic SRQ. */
 	attr.srq_type = IBV_SRQT_BASIC;
@@ -424,15 +428,7 @@ more_tags_than_reported_are_refused(struct rig *r)
 static void
 more_operations_than_reported_are_refused(struct rig *r)
 {
-	struct ibv_tm_caps caps = device_attr(r).tm_caps;
-	struct ibv_srq_init_attr_ex attr = basic(r);
-
-	attr.comp_mask |= IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
-	attr.srq_type = IBV_SRQT_TM;
-	attr.cq = r->cq;
-	attr.tm_cap.max_num_tags = 1;
-	attr.tm_cap.max_ops = caps.max_ops + 1;
-	refuse_unknown(r, attr);
+	refuse_unknown(r, with_tags(r, 1, device_attr(r).tm_caps.max_ops + 1));
 }
 
 static void
