@@ -8,7 +8,8 @@
  *           looking has paid off lately.
  *   naps    The program polls without a pause, so it does the work, and better: the thread only
  *           looks again after a while, twice as long each time, at most 2 ms. Nobody wakes it for
- *           work, because a program's round leaves nothing behind that a peer waits for. A control
+ *           work, because a program's round leaves nothing behind that a peer waits for, or hardly
+ *           ever (vrb_poller.c). A control
  *           call wakes it: the program may be about to wait for an event.
  *   sleeps  Nothing to do. In epoll_pwait2() until a frame raises the Rx interrupt, until the
  *           engine's next deadline, or until the bell (an eventfd) is rung.

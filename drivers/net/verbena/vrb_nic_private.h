@@ -64,6 +64,8 @@ struct vrb_nic {
 		struct rte_mbuf *refused[VRB_BURST]; /* what the port did not take, in order */
 		uint16_t first_refused, num_refused;
 		uint16_t kicks;
+		uint8_t replies; /* messages in a row that the program answered at once */
+		bool reply_awaited; /* one has come, and its next call tells */
 		uint64_t useful; /* the last call of the program that moved packets */
 		uint64_t patience; /* after that time without use it offers its CPU to others */
 		bool armed; /* the Rx interrupt is enabled */

@@ -3,7 +3,8 @@
  * Rounds of the engine, run by whoever holds the baton; here by the program's threads in passing.
  *
  * A round sends, receives, and sends what the receiving gave rise to. So a program that stops
- * polling leaves nothing behind that its peer waits for.
+ * polling leaves nothing behind that its peer waits for, but an acknowledgement that it was
+ * expected to send along with a reply (leave_to_reply()).
  *
  * A program that polls while the background thread sleeps disables the Rx interrupt until something
  * has arrived (watch_instead()). Should it stop polling before that, the thread finds what has come
@@ -33,6 +34,8 @@
 #define SETTLE_NS UINT64_C(5000000)
 /* How often a thread that gives the baton back takes it again for the doorbells of others. */
 #define DOORBELL_ROUNDS 4
+/* Messages that the program has answered at once before it is expected to go on with that. */
+#define REPLIES_SURE 4
 
 static bool
 flush_refused(struct vrb_nic *nic)
@@ -152,6 +155,42 @@ vrb_poller_drop(struct vrb_nic *nic)
 	nic->run.num_refused = 0;
 }
 
+static inline bool
+background_sleeps(struct vrb_nic *nic)
+{
+	return atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_SLEEPS;
+}
+
+/*
+ * A program that answers each message with one of its own sends the acknowledgement along with it,
+ * which saves the time of a frame between the two. It is expected to do so when it has the last
+ * times. Should it not, the acknowledgement is sent by its next call, or by the background thread,
+ * which looks again soon.
+ */
+static inline bool
+leave_to_reply(struct vrb_nic *nic, uint64_t now)
+{
+	if (vrb_poller_deadline(nic) != 0)
+		return false; /* what came was no request */
+	nic->run.reply_awaited = true;
+	return nic->run.replies == REPLIES_SURE &&
+	       (!background_sleeps(nic) || atomic_load_explicit(&nic->sleep_until,
+						   memory_order_relaxed) < now + VRB_WATCH_NS);
+}
+
+/* The program's next call after something came: whether it was the reply. */
+static inline void
+note_reply(struct vrb_nic *nic, bool reply)
+{
+	if (!nic->run.reply_awaited)
+		return;
+	nic->run.reply_awaited = false;
+	if (!reply)
+		nic->run.replies = 0;
+	else if (nic->run.replies < REPLIES_SURE)
+		nic->run.replies++;
+}
+
 /*
  * Whether the background thread has to be woken for what the holder leaves behind. While it naps it
  * comes back soon by itself. It goes to sleep under the baton, so a holder either comes before, and
@@ -170,9 +209,9 @@ must_wake(struct vrb_nic *nic)
  * vrb_baton.h).
  */
 static void
-give_back(struct vrb_nic *nic, unsigned int old_lcore)
+give_back(struct vrb_nic *nic, unsigned int old_lcore, bool left_to_reply)
 {
-	bool wake = must_wake(nic);
+	bool wake = !left_to_reply && must_wake(nic);
 
 	for (int i = 0;; i++) {
 		unsigned int sent = 0;
@@ -246,6 +285,7 @@ vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
 			return; /* its holder sees the doorbell */
 	}
 	old_lcore = vrb_lcore_enter(nic);
+	note_reply(nic, true);
 	vrb_poller_tx(nic, now, &sent);
 	/* Nothing sent: what was posted may have been for ourselves. */
 	if (sent == 0)
@@ -253,13 +293,7 @@ vrb_nic_kick(struct vrb_nic *nic, struct vrb_qp *qp)
 	if ((++nic->run.kicks & (KICKS_PER_RX - 1)) == 0 || sent == 0)
 		sent += vrb_poller_rx(nic, now);
 	note_end(nic, sent);
-	give_back(nic, old_lcore);
-}
-
-static inline bool
-background_sleeps(struct vrb_nic *nic)
-{
-	return atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_SLEEPS;
+	give_back(nic, old_lcore, false);
 }
 
 /*
@@ -307,7 +341,7 @@ vrb_nic_progress(struct vrb_nic *nic)
 	unsigned int old_lcore, sent = 0;
 	uint64_t now;
 	unsigned int received;
-	bool yield;
+	bool yield, left = false;
 
 	if (vrb_is_forked(nic))
 		return;
@@ -315,6 +349,7 @@ vrb_nic_progress(struct vrb_nic *nic)
 	if (!vrb_baton_try(&nic->baton))
 		return;
 	old_lcore = vrb_lcore_enter(nic);
+	note_reply(nic, false);
 	vrb_poller_tx(nic, now, &sent);
 	received = vrb_poller_rx(nic, now);
 	if (background_sleeps(nic)) {
@@ -323,13 +358,16 @@ vrb_nic_progress(struct vrb_nic *nic)
 		else if (nic->run.armed && nic->port.intr_enable)
 			watch_instead(nic, now);
 	}
-	if (received > 0)
-		vrb_poller_tx(nic, now, &sent);
+	if (received > 0) {
+		left = leave_to_reply(nic, now);
+		if (!left)
+			vrb_poller_tx(nic, now, &sent);
+	}
 	if (sent + received == 0)
 		take_own(nic, now, &sent);
 	note_end(nic, sent + received);
 	yield = out_of_patience(nic, now, sent + received);
-	give_back(nic, old_lcore);
+	give_back(nic, old_lcore, left);
 	if (unlikely(yield)) {
 		sched_yield();
 		/* The others' time was no pause of the program's. */
@@ -381,7 +419,7 @@ vrb_nic_unlock(struct vrb_nic *nic)
 		vrb_poller_tx(nic, now, &sent);
 	atomic_store_explicit(&nic->controlled, now, memory_order_relaxed);
 	naps = atomic_load_explicit(&nic->background, memory_order_relaxed) == VRB_BG_NAPS;
-	give_back(nic, nic->run.saved_lcore);
+	give_back(nic, nic->run.saved_lcore, false);
 	/*
 	 * Who makes a control call does not just poll: it may have armed a CQ in order to sleep
 	 * until it is notified.
