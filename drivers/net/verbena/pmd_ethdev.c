@@ -123,6 +123,8 @@ close_port(struct rte_eth_dev *dev)
 	pthread_mutex_lock(&pmd_ports_lock);
 	LIST_REMOVE(port, link);
 	pthread_mutex_unlock(&pmd_ports_lock);
+	/* From here on no event asks about queues. */
+	pmd_events_close(port);
 	/* ethdev forgets them without a call. */
 	for (uint16_t i = 0; i < PMD_MAX_RXQ; i++)
 		pmd_rxq_release(dev, i);

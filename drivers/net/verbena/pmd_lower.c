@@ -105,6 +105,42 @@ watch(struct pmd_port *port, bool on)
 
 /* ---- found, made, owned ---- */
 
+/*
+ * Many programs count on the ports that they see being numbered from 0 without gaps. So lower ports
+ * are made in the upper half of the numbers, with the free ones of the lower half taken meanwhile.
+ */
+static unsigned int
+hold_numbers(const struct pmd_port *port, struct rte_eth_dev *held[RTE_MAX_ETHPORTS])
+{
+	char name[PMD_NAME_LEN];
+	unsigned int n = 0;
+
+	while (n < RTE_MAX_ETHPORTS) {
+		snprintf(name, sizeof(name), "vrb_hold_%u_%u", port->port_id, n);
+		held[n] = rte_eth_dev_allocate(name);
+		if (held[n] == NULL)
+			break;
+		if (held[n]->data->port_id >= RTE_MAX_ETHPORTS / 2) {
+			rte_eth_dev_release_port(held[n]);
+			break;
+		}
+		n++;
+	}
+	return n;
+}
+
+static int
+probe_high(const struct pmd_port *port)
+{
+	struct rte_eth_dev *held[RTE_MAX_ETHPORTS];
+	unsigned int n = hold_numbers(port, held);
+	int rc = rte_dev_probe(port->args.dev);
+
+	while (n > 0)
+		rte_eth_dev_release_port(held[--n]);
+	return rc;
+}
+
 static int
 probe(struct pmd_port *port)
 {
@@ -125,7 +161,7 @@ probe(struct pmd_port *port)
 	/* One that --vdev has made already is taken as it is. */
 	if (rte_eth_dev_get_port_by_name(name, &port->lower_id) == 0)
 		return 0;
-	rc = rte_dev_probe(port->args.dev);
+	rc = probe_high(port);
 	if (rc < 0) {
 		PMD_LOG(ERR, "port %u: cannot make the lower port %s: %s", port->port_id,
 			port->args.dev, strerror(-rc));

@@ -147,7 +147,7 @@ pmd_rxq_info(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_rxq_info *i
 	info->conf = q->conf;
 	info->scattered_rx = dev->data->scattered_rx;
 	info->nb_desc = q->nb_desc;
-	info->rx_buf_size = rte_pktmbuf_data_room_size(q->mp) - RTE_PKTMBUF_HEADROOM;
+	info->rx_buf_size = (uint16_t)(rte_pktmbuf_data_room_size(q->mp) - RTE_PKTMBUF_HEADROOM);
 	info->avail_thresh = atomic_load(&q->cring->thresh);
 }
 
@@ -173,12 +173,24 @@ longest(const struct pmd_port *port)
 	return (uint32_t)port->dev->data->mtu + RTE_ETHER_HDR_LEN;
 }
 
+static uint32_t
+room_of(const struct rte_mempool *mp)
+{
+	return rte_pktmbuf_data_room_size((struct rte_mempool *)(uintptr_t)mp) -
+	       RTE_PKTMBUF_HEADROOM;
+}
+
+static bool
+scatters(const struct pmd_port *port, uint64_t offloads)
+{
+	offloads |= port->dev->data->dev_conf.rxmode.offloads;
+	return (offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
+}
+
 static int
 check_setup(const struct pmd_port *port, uint16_t queue, uint16_t ndesc,
 	const struct rte_eth_rxconf *conf, const struct rte_mempool *mp)
 {
-	uint32_t room;
-
 	if (mp == NULL) {
 		PMD_LOG(ERR, "port %u: Rx queue %u has no mempool; buffers cannot be split",
 			port->port_id, queue);
@@ -189,16 +201,12 @@ check_setup(const struct pmd_port *port, uint16_t queue, uint16_t ndesc,
 			queue, ndesc, PMD_RING_MIN);
 		return -EINVAL;
 	}
-	room = rte_pktmbuf_data_room_size((struct rte_mempool *)(uintptr_t)mp) -
-	       RTE_PKTMBUF_HEADROOM;
-	if (room < longest(port) && !((conf->offloads | port->dev->data->dev_conf.rxmode.offloads) &
-					    RTE_ETH_RX_OFFLOAD_SCATTER)) {
-		PMD_LOG(ERR,
+	/* As other drivers do: what does not fit is found out when it comes. */
+	if (room_of(mp) < longest(port) && !scatters(port, conf->offloads))
+		PMD_LOG(WARNING,
 			"port %u: Rx queue %u has buffers of %u bytes, too small for an MTU of %u "
 			"without scattered Rx",
-			port->port_id, queue, room, port->dev->data->mtu);
-		return -EINVAL;
-	}
+			port->port_id, queue, room_of(mp), port->dev->data->mtu);
 	return 0;
 }
 
@@ -285,7 +293,7 @@ pmd_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsigned 
 	if (rc == 0) {
 		port->rxq[queue] = q;
 		dev->data->rx_queues[queue] = q;
-		if (longest(port) + RTE_PKTMBUF_HEADROOM > rte_pktmbuf_data_room_size(mp))
+		if (room_of(mp) < longest(port) && scatters(port, conf->offloads))
 			dev->data->scattered_rx = 1;
 	} else {
 		rxq_free(q);
@@ -374,10 +382,12 @@ int
 pmd_thresh_query(struct rte_eth_dev *dev, uint16_t *queue, uint8_t *thresh)
 {
 	struct pmd_port *port = pmd_port_of(dev);
-	uint16_t n = port->num_rxq;
+	uint16_t n, i;
 
+	pthread_mutex_lock(&port->lock);
+	n = port->num_rxq;
 	/* The program asks for one after the other, from the queue on that it names. */
-	for (uint16_t i = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		uint16_t which = (uint16_t)((*queue + i) % n);
 		struct pmd_rxq *q = port->rxq[which];
 
@@ -385,9 +395,10 @@ pmd_thresh_query(struct rte_eth_dev *dev, uint16_t *queue, uint8_t *thresh)
 			continue;
 		*queue = which;
 		*thresh = atomic_load(&q->cring->thresh);
-		return 1;
+		break;
 	}
-	return 0;
+	pthread_mutex_unlock(&port->lock);
+	return i < n ? 1 : 0;
 }
 
 /* ---- sizes ---- */
