@@ -52,7 +52,7 @@ vrb_engine_create(const struct vrb_engine_conf *conf, struct vrb_engine **out)
 	TAILQ_INIT(&e->flow_list);
 	TAILQ_INIT(&e->wqs);
 	TAILQ_INIT(&e->ind_tbls);
-	e->next_qpn = VRB_QPN_FIRST;
+	e->next_qpn = RTE_MAX(conf->first_qpn & VRB_PSN_MASK, (uint32_t)VRB_QPN_FIRST);
 	/* Any seed but 0; the MAC makes it differ from process to process. */
 	memcpy(&e->rnd, conf->mac + 2, sizeof(e->rnd));
 	e->rnd |= 1;

@@ -82,6 +82,7 @@ struct vrb_engine_conf {
 	uint8_t mac[6];
 	union vrb_gid gid[VRB_GIDS];
 	uint16_t port_mtu; /* of the Ethernet port: bytes of an IP packet */
+	uint32_t first_qpn; /* number that queue pairs start with; 0: VRB_QPN_FIRST */
 	bool icrc; /* compute it on sending */
 	uint64_t icrc_omitted; /* flag in mbuf.ol_flags that says that the ICRC was left out; 0:
 				* none. Set on sending without icrc, and believed on receiving. */

@@ -164,8 +164,8 @@ check_untouched(const uint8_t *area)
 static void
 take_back(struct side *s, int sock)
 {
-	uint8_t *area = mmap(
-		NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *area =
+		mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct side_hello peer;
 	struct vrb_mr *mr;
 
@@ -208,7 +208,8 @@ write_until_refused(struct side *s, unsigned int turn)
 	s->failed = 0;
 	memset(s->buf + SIDE_BUFFER / 2, turn + 1, AREA);
 	while (s->failed == 0) {
-		side_post_send(s, VRB_WR_RDMA_WRITE, turn % 3 == 0 ? AREA : AREA - 4096 * (turn % 7));
+		side_post_send(
+			s, VRB_WR_RDMA_WRITE, turn % 3 == 0 ? AREA : AREA - 4096 * (turn % 7));
 		require(side_wait(s) >= 0);
 	}
 	return s->failed;
@@ -261,8 +262,8 @@ nothing_is_written_after_it_was_taken_back(void **state)
 static void
 unmap_and_wait(struct side *s, int sock)
 {
-	uint8_t *area = mmap(
-		NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *area =
+		mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct offer offer = {.addr = (uintptr_t)area};
 	struct vrb_mr *mr;
 
@@ -378,7 +379,8 @@ not_allowed(void)
 
 	if (geteuid() == 0)
 		require(chmod(getenv("XDG_RUNTIME_DIR"), 0755) == 0 &&
-			setenv("XDG_RUNTIME_DIR", "", 1) == 0 && setresuid(65534, 65534, 65534) == 0);
+			setenv("XDG_RUNTIME_DIR", "", 1) == 0 &&
+			setresuid(65534, 65534, 65534) == 0);
 	else
 		require(prctl(PR_SET_DUMPABLE, 0) == 0);
 	r = start_remote(be_target, VRB_DIRECT_ALWAYS);

@@ -96,6 +96,8 @@ open_interface(struct side *s, const char *ifname, int which, int sock)
 		info.gid[1].raw[0] == 0xfe);
 	require(send(sock, &mine, sizeof(mine), 0) == sizeof(mine));
 	require(recv(sock, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer));
+	/* Numbers are random, since processes on one interface share its address. */
+	require(mine.qpn != peer.qpn);
 	side_connect(s, &peer);
 }
 

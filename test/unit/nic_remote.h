@@ -33,8 +33,7 @@ struct remote {
 
 void run_in_child(void (*fn)(void));
 /** Starts a process whose NIC runs @p fn when it is connected. */
-struct remote start_remote(
-	void (*fn)(struct side *s, int sock), enum vrb_direct_mode direct);
+struct remote start_remote(void (*fn)(struct side *s, int sock), enum vrb_direct_mode direct);
 /** Opens a NIC and connects it to the one of the process at the other end of the socket. */
 void open_remote(struct side *s, int sock, enum vrb_direct_mode direct);
 /** Lets it end, which it has to do well. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <rte_errno.h>
 
@@ -105,6 +106,11 @@ make_engine(struct vrb_nic *nic, const struct vrb_nic_conf *conf, char *why, siz
 	int rc;
 
 	memcpy(ec.mac, p->mac, sizeof(ec.mac));
+	/* Processes on one kernel interface share its address, so only numbers keep their queue
+	 * pairs apart. Without a random one they start where all do. */
+	if (p->kind == VRB_PORT_KERNEL &&
+		getrandom(&ec.first_qpn, sizeof(ec.first_qpn), GRND_NONBLOCK) < 0)
+		ec.first_qpn = 0;
 	if (p->kind == VRB_PORT_SHMLAN && conf->direct != VRB_DIRECT_OFF)
 		nic->direct = vrb_direct_path_open(p->id, p->mac);
 	if (nic->direct != NULL) {
