@@ -32,6 +32,12 @@ vrb_board_shut(struct vrb_engine *e, bool shut)
 }
 
 void
+vrb_engine_shut_board(struct vrb_engine *e)
+{
+	vrb_board_shut(e, true);
+}
+
+void
 vrb_board_put_mr(struct vrb_engine *e, const struct vrb_mr *mr)
 {
 	struct vrb_board_mr *b;

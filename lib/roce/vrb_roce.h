@@ -117,6 +117,8 @@ int vrb_engine_create(const struct vrb_engine_conf *conf, struct vrb_engine **e)
 
 /** In a child after fork(2): the board is the parent's. */
 void vrb_engine_no_direct(struct vrb_engine *e);
+/** The process ends: no peer moves bytes here any more when it returns. */
+void vrb_engine_shut_board(struct vrb_engine *e);
 
 /** Frees the engine and every object that is left. */
 void vrb_engine_destroy(struct vrb_engine *e);
@@ -209,7 +211,8 @@ int vrb_mr_reg(struct vrb_engine *e, struct vrb_pd *pd, uint64_t addr, uint64_t 
 	uint64_t iova, uint32_t access, struct vrb_mr **mr);
 /**
  * Changes a region; its keys stay. All of it is given, also what stays as it is.
- * @return 0, -EINVAL as vrb_mr_reg(), -EBUSY while a window is bound to it; then nothing has changed
+ * @return 0, -EINVAL as vrb_mr_reg(), -EBUSY while a window is bound to it; then nothing has
+ * changed
  */
 int vrb_mr_rereg(struct vrb_engine *e, struct vrb_mr *mr, struct vrb_pd *pd, uint64_t addr,
 	uint64_t length, uint64_t iova, uint32_t access);

@@ -530,6 +530,20 @@ a_queue_pair_that_only_receives_is_shown_after_its_first_packet(void **state)
 }
 
 static void
+a_board_that_is_shut_shows_nothing(void **state)
+{
+	struct rig *r = owner(0);
+	uint64_t mem = (uintptr_t)r->mem;
+	unsigned int settled = peer.settled;
+
+	assert_int_equal(allowed(r, true, r->mr->rkey, mem, 10), mem);
+	vrb_engine_shut_board(r->e);
+	assert_int_equal(peer.settled, settled + 1);
+	assert_int_equal(allowed(r, true, r->mr->rkey, mem, 10), 0);
+	finish_owner(r);
+}
+
+static void
 a_child_of_fork_leaves_the_board_alone(void **state)
 {
 	struct rig *r = owner(0);
@@ -562,6 +576,7 @@ main(void)
 		cmocka_unit_test(a_board_shows_regions_as_long_as_they_live),
 		cmocka_unit_test(a_board_shows_queue_pairs_as_long_as_they_are_connected),
 		cmocka_unit_test(a_queue_pair_that_only_receives_is_shown_after_its_first_packet),
+		cmocka_unit_test(a_board_that_is_shut_shows_nothing),
 		cmocka_unit_test(a_child_of_fork_leaves_the_board_alone),
 	};
 

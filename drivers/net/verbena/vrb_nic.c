@@ -238,6 +238,8 @@ vrb_nic_leave(struct vrb_nic *nic)
 	old_lcore = vrb_lcore_enter(nic);
 	vrb_poller_tx(nic, vrb_now(nic), &sent);
 	atomic_store_explicit(&nic->forked, true, memory_order_relaxed);
+	/* The memory goes to whoever else cleans up behind us. */
+	vrb_engine_shut_board(nic->engine);
 	vrb_port_leave(&nic->port);
 	vrb_lcore_leave(old_lcore);
 }
