@@ -102,7 +102,7 @@ class Site:
         sources = [str(folder / s) for s in made.split()]
         flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libdpdk"], check=True,
                                capture_output=True, text=True).stdout.split()
-        done = subprocess.run(["cc", "-O1", "-w", "-DALLOW_EXPERIMENTAL_API", f"-I{folder}",
+        done = subprocess.run(["cc", "-O0", "-w", "-DALLOW_EXPERIMENTAL_API", f"-I{folder}",
                                f"-I{EXAMPLES / 'common'}", *sources, "-o", str(program), *flags,
                                "-lm"], stderr=subprocess.PIPE, text=True)
         require(done.returncode == 0, f"{name} does not compile: {done.stderr[-1500:]}")

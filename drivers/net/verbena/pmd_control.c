@@ -165,12 +165,10 @@ pmd_stop(struct rte_eth_dev *dev)
 	rc = pmd_lower_stop(port);
 	pmd_pollers_lock(port);
 	for (uint16_t i = 0; i < port->num_rxq; i++) {
-		struct pmd_cring *c = port->rxq[i]->cring;
-
 		/* Frames of others in a shared queue are theirs. */
 		if (port->rxq[i]->share == NULL) {
-			pmd_cring_drain(c);
-			pmd_cring_arm(c, 0);
+			pmd_rxq_drain(port->rxq[i]);
+			pmd_cring_arm(port->rxq[i]->cring, 0);
 		}
 	}
 	atomic_fetch_and(&port->events, ~PMD_EVENT_THRESH);

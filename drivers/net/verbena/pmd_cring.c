@@ -69,16 +69,10 @@ drain(struct rte_ring *r)
 }
 
 void
-pmd_cring_drain(struct pmd_cring *c)
+pmd_cring_fini(struct pmd_cring *c)
 {
 	if (c->ring != NULL)
 		drain(c->ring);
-}
-
-void
-pmd_cring_fini(struct pmd_cring *c)
-{
-	pmd_cring_drain(c);
 	if (c->stock != NULL)
 		drain(c->stock);
 	free(c->ring);

@@ -126,8 +126,6 @@ int pmd_cring_init(struct pmd_cring *c, uint32_t size, unsigned int socket, bool
 /** Makes the queue copy frames into buffers of @p mp. */
 int pmd_cring_add_stock(struct pmd_cring *c, struct rte_mempool *mp);
 void pmd_cring_fini(struct pmd_cring *c);
-/** Frees the frames in it. With the batons, and the gates closed. */
-void pmd_cring_drain(struct pmd_cring *c);
 /** With the batons of all who fill it, and the gates closed of all who empty it. */
 int pmd_cring_resize(struct pmd_cring *c, uint32_t size);
 /** Takes buffers from the mempool in bursts, as far as they have room. */
@@ -145,6 +143,7 @@ struct pmd_share {
 	LIST_HEAD(, pmd_rxq) members;
 	uint16_t group, qid;
 	uint16_t num_members;
+	_Atomic uint32_t turn; /* which member's frames are fetched first */
 	struct pmd_cring cring;
 };
 
@@ -481,6 +480,8 @@ int pmd_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsig
 	const struct rte_eth_rxconf *conf, struct rte_mempool *mp);
 /** Now that all queues are set up: which of them copy. */
 int pmd_rxq_prepare(struct pmd_port *port);
+/** Frees what waits in a queue that is not shared. */
+void pmd_rxq_drain(struct pmd_rxq *q);
 void pmd_rxq_release(struct rte_eth_dev *dev, uint16_t queue);
 uint16_t pmd_rx_burst(void *rxq, struct rte_mbuf **pkts, uint16_t n);
 uint16_t pmd_rx_direct(void *rxq, struct rte_mbuf **pkts, uint16_t n);

@@ -10,6 +10,7 @@
 
 #include <rte_mbuf_dyn.h>
 
+#include "guard.h"
 #include "pmd_look.h"
 #include "pmd_private.h"
 #include "vrb_addr.h"
@@ -241,9 +242,14 @@ open_engine(struct pmd_port *port, const struct vrb_engine_ops *ops, void *ctx)
 		VRB_MBUF_ROOM + VRB_HDR_MAX);
 	struct pmd_roce *r = &port->roce;
 	char name[RTE_MEMPOOL_NAMESIZE];
+	int rc;
 
 	if (!r->has_ip)
 		return -EADDRNOTAVAIL;
+	/* Programs' memory may go away under the engine. */
+	rc = vrb_guard_install();
+	if (rc < 0)
+		return rc;
 	snprintf(name, sizeof(name), "vrb_roce_%u", port->port_id);
 	r->pool = rte_pktmbuf_pool_create(name, POOL_MBUFS, POOL_CACHE, 0,
 		(uint16_t)(RTE_ALIGN_CEIL(room, 64) + RTE_PKTMBUF_HEADROOM), SOCKET_ID_ANY);

@@ -40,19 +40,35 @@ run_port(struct pmd_port *port, uint16_t own, uint16_t *turn)
 		pmd_poller_try(&port->pollers[*turn]);
 }
 
+static inline void
+run_member(struct pmd_rxq *q, struct pmd_rxq *member)
+{
+	if (member->port->started && !member->by_service)
+		run_port(member->port, member->queue, &q->next_poller);
+}
+
 /* No service does it for us. */
 static void
 run_pollers(struct pmd_rxq *q)
 {
 	struct pmd_rxq *member;
+	unsigned int i = 0, first;
 
 	if (q->share == NULL) {
 		run_port(q->port, q->queue, &q->next_poller);
 		return;
 	}
+	/* Each is the first one in turn: who comes last finds the fewest buffers. */
+	first = atomic_fetch_add_explicit(&q->share->turn, 1, memory_order_relaxed) %
+		q->share->num_members;
 	LIST_FOREACH (member, &q->share->members, link) {
-		if (member->port->started && !member->by_service)
-			run_port(member->port, member->queue, &q->next_poller);
+		if (i++ >= first)
+			run_member(q, member);
+	}
+	i = 0;
+	LIST_FOREACH (member, &q->share->members, link) {
+		if (i++ < first)
+			run_member(q, member);
 	}
 }
 
@@ -324,6 +340,22 @@ pmd_rxq_release(struct rte_eth_dev *dev, uint16_t queue)
 
 /* ---- started and stopped ---- */
 
+/* What waits is lost, and counted as what comes to a stopped queue. With gates and batons. */
+void
+pmd_rxq_drain(struct pmd_rxq *q)
+{
+	struct pmd_poller *p = &q->port->pollers[0];
+	struct rte_mbuf *m;
+
+	while (rte_ring_dequeue(q->cring->ring, (void **)&m) == 0) {
+		p->given[q->queue].packets--;
+		p->given[q->queue].bytes -= m->pkt_len;
+		p->given[q->queue].stopped++;
+		p->lost.bytes += m->pkt_len;
+		rte_pktmbuf_free(m);
+	}
+}
+
 static int
 set_stopped(struct rte_eth_dev *dev, uint16_t queue, bool stopped)
 {
@@ -334,7 +366,7 @@ set_stopped(struct rte_eth_dev *dev, uint16_t queue, bool stopped)
 	pmd_gates_close(port);
 	pmd_pollers_lock(port);
 	if (stopped && q->share == NULL)
-		pmd_cring_drain(q->cring);
+		pmd_rxq_drain(q);
 	q->stopped = stopped;
 	pmd_mode_update(port);
 	dev->data->rx_queue_state[queue] =
