@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "ports.h"
+#include "rte_pmd_verbena.h"
 #include "traffic.h"
 
 /* ---- showing ---- */
@@ -285,9 +286,36 @@ poller_stop(const struct tp_call *call)
 	return 0;
 }
 
+/* What works within the driver: in rte_eth_rx_burst(), or on a service core. */
+static void
+show_driver_pollers(uint16_t port)
+{
+	int n = rte_pmd_verbena_poller_count(port);
+
+	for (int i = 0; i < n; i++) {
+		struct rte_pmd_verbena_poller p;
+
+		if (rte_pmd_verbena_poller_get(port, i, &p) < 0)
+			continue;
+		tp_row("driver-poller", "port %u", port);
+		tp_row("number", "%d", i);
+		tp_row("run-by", "%s", p.by_service ? "service" : "rx-burst");
+		tp_row("lower-queues", "%u", p.num_queues);
+		tp_row("rounds", "%" PRIu64, p.rounds);
+		tp_row("empty", "%" PRIu64, p.empty);
+		tp_row("packets", "%" PRIu64, p.packets);
+		tp_row("roce", "%" PRIu64, p.roce);
+		tp_row("flow", "%" PRIu64, p.flow);
+		tp_row("busy", "%" PRIu64, p.busy);
+		tp_row_end();
+	}
+}
+
 static int
 poller_show(const struct tp_call *call)
 {
+	uint16_t port;
+
 	for (struct tp_poller *p = tp_pollers(); p != NULL; p = p->next) {
 		uint64_t frames = 0;
 
@@ -302,6 +330,8 @@ poller_show(const struct tp_call *call)
 	}
 	if (tp_pollers() == NULL)
 		tp_print("no poller\n");
+	RTE_ETH_FOREACH_DEV (port)
+		show_driver_pollers(port);
 	return 0;
 }
 
@@ -423,7 +453,8 @@ static const struct tp_cmd port_cmds[] = {
 };
 
 static const struct tp_cmd poller_cmds[] = {
-	{"poller show", "shows which ports are received from", NULL, poller_show},
+	{"poller show", "shows which ports are received from, and the pollers within net_verbena",
+		NULL, poller_show},
 	{"poller start <port>", "receives from rx-queues beside the prompt, counts, and frees",
 		poller_args, poller_start},
 	{"poller stop <port>", "ends that, so that rx-queues fill up", port_args, poller_stop},

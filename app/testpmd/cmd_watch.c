@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "post.h"
 #include "ports.h"
+#include "rte_pmd_verbena.h"
 #include "traffic.h"
 #include "wait.h"
 
@@ -40,7 +41,7 @@ print_bar(uint64_t value, uint64_t of)
 
 struct watched {
 	void *obj;
-	uint16_t port;
+	uint16_t port, queue;
 	uint64_t before[MAX_LINES]; /* counters at the last look */
 	uint64_t at; /* when that was */
 	double gone; /* seconds since then, 0: this is the first look */
@@ -205,6 +206,26 @@ look_rss(struct watched *w)
 }
 
 static unsigned int
+look_queue(struct watched *w)
+{
+	struct rte_pmd_verbena_rxq q;
+	int count = rte_eth_rx_queue_count(w->port, w->queue);
+	struct rte_eth_rxq_info info;
+
+	if (rte_pmd_verbena_rxq_get(w->port, w->queue, &q) == 0 && !q.direct) {
+		print_level("queue", w->queue, q.count, q.size);
+		tp_print("  threshold %u  frames %" PRIu64 "  full %" PRIu64 "\n", q.avail_thresh,
+			q.packets, q.full);
+	} else if (count >= 0 && rte_eth_rx_queue_info_get(w->port, w->queue, &info) == 0) {
+		print_level("queue", w->queue, count, info.nb_desc);
+		tp_print("\n");
+	} else {
+		tp_print("queue %u of port %u does not tell how full it is\n", w->queue, w->port);
+	}
+	return 1;
+}
+
+static unsigned int
 look_port(struct watched *w)
 {
 	struct rte_eth_stats s;
@@ -301,6 +322,14 @@ watch_rss(const struct tp_call *call)
 }
 
 static int
+watch_queue(const struct tp_call *call)
+{
+	struct watched w = {.port = tp_num(call, "port", 0), .queue = tp_num(call, "queue", 0)};
+
+	return watch(call, &w, look_queue);
+}
+
+static int
 watch_port(const struct tp_call *call)
 {
 	struct watched w = {.port = tp_num(call, "port", 0)};
@@ -333,6 +362,10 @@ static const struct tp_arg cq_args[] = OBJECT_ARGS("cq", TP_CQ);
 static const struct tp_arg wq_args[] = OBJECT_ARGS("wq", TP_WQ);
 static const struct tp_arg qp_args[] = OBJECT_ARGS("qp", TP_QP);
 static const struct tp_arg table_args[] = OBJECT_ARGS("table", TP_IND_TABLE);
+static const struct tp_arg queue_args[] = {
+	{.name = "port", .type = TP_PORT, .help = "number or name of a port"},
+	{.name = "queue", .type = TP_NUM, .max = TP_MAX_QUEUES - 1, .help = "an rx-queue"},
+	WATCH_ARGS, {NULL}};
 static const struct tp_arg port_args[] = {
 	{.name = "port", .type = TP_PORT, .help = "number or name of a port"}, WATCH_ARGS, {NULL}};
 
@@ -343,6 +376,8 @@ static const struct tp_cmd cmds[] = {
 	{"watch qp <qp>", "shows its queues, and the rates of its traffic", qp_args, watch_qp},
 	{"watch ind-table <table>", "shows how frames spread over its work queues", table_args,
 		watch_ind_table},
+	{"watch queue <port> <queue>", "shows how full an rx-queue of a port is", queue_args,
+		watch_queue},
 	{"watch rss <port>", "shows how frames spread over the rx-queues of a port", port_args,
 		watch_rss},
 	{"watch port <port>", "shows the rates of a port", port_args, watch_port},

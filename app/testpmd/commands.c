@@ -13,6 +13,7 @@ const struct tp_family *const tp_families[] = {
 	&tp_base_family,
 	&tp_device_family,
 	&tp_port_family,
+	&tp_queue_family,
 	&tp_poller_family,
 	&tp_mr_family,
 	&tp_cq_family,

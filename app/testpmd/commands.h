@@ -8,9 +8,10 @@
 #include "cli.h"
 #include "objects.h"
 
-extern const struct tp_family tp_base_family, tp_device_family, tp_port_family, tp_poller_family,
-	tp_mr_family, tp_cq_family, tp_srq_family, tp_wq_family, tp_ind_table_family, tp_qp_family,
-	tp_rss_family, tp_flow_family, tp_traffic_family, tp_watch_family;
+extern const struct tp_family tp_base_family, tp_device_family, tp_port_family, tp_queue_family,
+	tp_poller_family, tp_mr_family, tp_cq_family, tp_srq_family, tp_wq_family,
+	tp_ind_table_family, tp_qp_family, tp_rss_family, tp_flow_family, tp_traffic_family,
+	tp_watch_family;
 
 /** `quit` was typed. */
 extern bool tp_quit;

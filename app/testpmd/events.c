@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_ethdev.h>
 #include <rte_spinlock.h>
 
 #include "cli.h"
@@ -93,6 +94,37 @@ const struct vrb_engine_ops tp_engine_ops = {
 	.async = async,
 	.explain = explain,
 };
+
+/* Runs in whichever thread a driver tells it. */
+static int
+port_event(uint16_t port, enum rte_eth_event_type type, void *arg, void *ret)
+{
+	uint16_t queue = 0;
+	uint8_t threshold;
+
+	rte_spinlock_lock(&lock);
+	if (type == RTE_ETH_EVENT_RX_AVAIL_THRESH) {
+		if (rte_eth_rx_avail_thresh_query(port, &queue, &threshold) > 0)
+			snprintf(next_line(), sizeof(lines[0]),
+				"event rx-threshold  port %u  queue %u  percent %u", port, queue,
+				threshold);
+	} else {
+		snprintf(next_line(), sizeof(lines[0]), "event %s  port %u",
+			type == RTE_ETH_EVENT_INTR_LSC ? "link-changed" : "removed", port);
+	}
+	rte_spinlock_unlock(&lock);
+	return 0;
+}
+
+void
+tp_events_port(uint16_t port)
+{
+	static const enum rte_eth_event_type types[] = {
+		RTE_ETH_EVENT_INTR_LSC, RTE_ETH_EVENT_INTR_RMV, RTE_ETH_EVENT_RX_AVAIL_THRESH};
+
+	for (unsigned int i = 0; i < RTE_DIM(types); i++)
+		rte_eth_dev_callback_register(port, types[i], port_event, NULL);
+}
 
 void
 tp_events_show(void)

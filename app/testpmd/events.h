@@ -11,6 +11,8 @@
 
 extern const struct vrb_engine_ops tp_engine_ops;
 
+/** From now on events of the port are remembered as well: link, removal, watermarks. */
+void tp_events_port(uint16_t port);
 /** Prints what has come since the last call, as "event ..." and "note ..." lines. */
 void tp_events_show(void);
 /** The engine's last sentence on why something failed since tp_events_clear_reason(), or "". */

@@ -12,6 +12,7 @@
 #include <rte_service.h>
 
 #include "cli.h"
+#include "events.h"
 #include "ports.h"
 #include "traffic.h"
 
@@ -71,8 +72,8 @@ tp_port_state(uint16_t port)
 }
 
 /*
- * A pool whose frames may still be under way, in a ring below the port, is not freed before the end:
- * it goes on being used, or another takes its place.
+ * A pool whose frames may still be under way, in a ring below the port, is not freed before the
+ * end: it goes on being used, or another takes its place.
  */
 static int
 make_pool(uint16_t port, const struct tp_port_conf *conf, uint16_t mtu)
@@ -80,8 +81,8 @@ make_pool(uint16_t port, const struct tp_port_conf *conf, uint16_t mtu)
 	static unsigned int made;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(RTE_MAX(mtu + 18, 2048), 64);
-	uint32_t num = conf->rx_queues * RTE_MAX(conf->rx_size, MBUFS_PER_QUEUE) +
-		       2 * MBUFS_PER_QUEUE;
+	uint32_t num =
+		conf->rx_queues * RTE_MAX(conf->rx_size, MBUFS_PER_QUEUE) + 2 * MBUFS_PER_QUEUE;
 	struct rte_mempool *pool = pools[port];
 
 	room = RTE_MIN(room, (uint32_t)UINT16_MAX);
@@ -220,6 +221,7 @@ open_port(uint16_t port, uint16_t device, const struct tp_port_conf *conf)
 		}
 		rc = tp_port_configure(port, &own);
 	}
+	tp_events_port(port);
 	if (rc == 0)
 		rc = tp_port_start(port);
 	if (rc == 0 && rte_service_lcore_count() == 0)

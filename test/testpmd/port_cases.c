@@ -3,6 +3,7 @@
  * Ports and receiving from them.
  */
 #include <rte_ether.h>
+#include <rte_pmd_verbena.h>
 
 #include "cases.h"
 
@@ -342,7 +343,88 @@ poller_stats_clear_clears(void)
 	assert_int_equal(frames_polled(NULL), 0);
 }
 
+/* ---- queues ---- */
+
+static struct rte_pmd_verbena_rxq
+rxq(uint16_t queue)
+{
+	struct rte_pmd_verbena_rxq q;
+
+	assert_return_code(rte_pmd_verbena_rxq_get(loop_port(), queue, &q), EINVAL);
+	return q;
+}
+
+static uint64_t
+waiting_in_queue_2(void *arg)
+{
+	rte_pmd_verbena_progress(loop_port());
+	return rxq(2).count;
+}
+
+/* So many frames that wait in queue 2. */
+static void
+fill_queue(unsigned int n)
+{
+	run("rss reta set net_verbena1 queues 2");
+	run("port send net_verbena1 count %u", n);
+	wait_until(waiting_in_queue_2, NULL, n);
+	run("rss reta set net_verbena1 queues 0-3");
+}
+
+static void
+queue_show_tells_fill_levels(void)
+{
+	const char *out;
+
+	fill_queue(33);
+	out = run("queue show net_verbena1");
+	out = strstr(out, "queue 2");
+	assert_int_equal(number(out, "waiting"), rte_eth_rx_queue_count(loop_port(), 2));
+	assert_int_equal(number(out, "waiting"), 33);
+	assert_int_equal(number(out, "size"), rxq(2).size);
+	assert_int_equal(number(out, "frames"), rxq(2).packets);
+	/* Of other drivers as far as ethdev knows. */
+	holds(run("queue show net_ring1"), "waiting ");
+	refuse(-EBUSY, "belongs to", "queue show net_shmlan0");
+}
+
+static void
+queue_resize_keeps_frames(void)
+{
+	uint32_t before = rxq(2).size;
+
+	fill_queue(100);
+	run("queue resize net_verbena1 2 4000");
+	assert_true(rxq(2).size >= 4000);
+	assert_int_equal(rxq(2).count, 100);
+	refuse(-EBUSY, "more than 32 frames wait", "queue resize net_verbena1 2 32");
+	assert_true(rxq(2).size >= 4000);
+	run("queue resize net_verbena1 2 %u", before);
+	assert_int_equal(rxq(2).size, before);
+	assert_int_equal(rxq(2).count, 100);
+	refuse(-EINVAL, "has no queue 9", "queue resize net_verbena1 9 100");
+	refuse(-ENODEV, "is none of net_verbena", "queue resize net_ring1 0 100");
+}
+
+static void
+queue_threshold_tells_once(void)
+{
+	uint64_t before = rxq(2).thresh_events;
+
+	run("queue threshold net_verbena1 2 90");
+	assert_int_equal(rxq(2).avail_thresh, 90);
+	fill_queue(rxq(2).size / 4);
+	assert_int_equal(rxq(2).thresh_events, before + 1);
+	holds(run("sleep 0"), "");
+	refuse(-ENOTSUP, "its driver cannot", "queue threshold net_ring1 0 10");
+	run("queue threshold net_verbena1 2 0");
+	assert_int_equal(rxq(2).avail_thresh, 0);
+}
+
 static const struct tp_case cases[] = {
+	{"queue show <port>", queue_show_tells_fill_levels},
+	{"queue resize <port> <queue> <size>", queue_resize_keeps_frames},
+	{"queue threshold <port> <queue> <percent>", queue_threshold_tells_once},
 	{"port show", show_lists_owned_ones_too},
 	{"port show <port>", show_tells_properties},
 	{"port start <port>", start_starts},

@@ -252,10 +252,10 @@ class Pair(Case):
         left, right = Piped(self), Piped(self)
         self.sides = [left, right]
         mac = re.search(r"mac (\S+)", right.do("device show"))[1]
-        for line in ("cq create 1", "wq create 1 cq 1", "wq create 2 cq 1", "wq modify 1 state ready",
-                     "wq modify 2 state ready", "ind-table create 1 wqs 1-2 size 16",
-                     "qp create 1 type rss ind-table 1", "flow create 1 qp 1 protocol udp dst-port 9",
-                     "sink start 1 depth 200"):
+        for line in ("cq create 1", "wq create 1 cq 1", "wq create 2 cq 1",
+                     "wq modify 1 state ready", "wq modify 2 state ready",
+                     "ind-table create 1 wqs 1-2 size 16", "qp create 1 type rss ind-table 1",
+                     "flow create 1 qp 1 protocol udp dst-port 9", "sink start 1 depth 200"):
             right.do(line)
         left.do("cq create 1")
         left.do("qp create 1 type raw cq 1")

@@ -211,6 +211,7 @@ generator_stop_leaves_nothing_in_flight(void)
 	run("qp modify 2 state init");
 	run("qp connect 1 to 2");
 	run("generator start 2 count 3");
+	run("sleep 20");
 	refuse(-ETIMEDOUT, "qp 2 was taken to state error", "generator stop 2");
 	assert_int_equal(vrb_qp_state(qp_of(2)->qp), VRB_QPS_ERR);
 }

@@ -2,6 +2,8 @@
 /*
  * Watching: the level that a bar and its figures show is the one that the calls tell.
  */
+#include <rte_pmd_verbena.h>
+
 #include "cases.h"
 
 /* Of the first bar. */
@@ -136,6 +138,27 @@ rss_shows_shares(void)
 }
 
 static void
+queue_bar_shows_the_level(void)
+{
+	struct rte_pmd_verbena_rxq q;
+	const char *out;
+
+	run("rss reta set net_verbena1 queues 1");
+	run("port send net_verbena1 count 100");
+	/* A round of the poller, which puts them into the queue. */
+	rte_pmd_verbena_progress(loop_port());
+	rte_pmd_verbena_progress(loop_port());
+	rte_pmd_verbena_progress(loop_port());
+	rte_pmd_verbena_progress(loop_port());
+	out = run("watch queue net_verbena1 1 count 1");
+	assert_return_code(rte_pmd_verbena_rxq_get(loop_port(), 1, &q), EINVAL);
+	assert_true(q.count > 0);
+	assert_int_equal(number(out, "of"), q.size);
+	assert_int_equal(marks(out), (q.count * 50 + q.size - 1) / q.size);
+	run("rss reta set net_verbena1 queues 0-3");
+}
+
+static void
 port_shows_rates(void)
 {
 	struct rte_eth_stats s;
@@ -157,6 +180,7 @@ static const struct tp_case cases[] = {
 	{"watch wq <wq>", wq_bar_shows_the_level},
 	{"watch qp <qp>", qp_shows_queues_and_rates},
 	{"watch ind-table <table>", ind_table_shows_shares},
+	{"watch queue <port> <queue>", queue_bar_shows_the_level},
 	{"watch rss <port>", rss_shows_shares},
 	{"watch port <port>", port_shows_rates},
 };
