@@ -4,6 +4,7 @@
  * traffic, and where every frame went.
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -568,6 +569,57 @@ resizing_a_queue_that_copies_keeps_all_in_order(void **state)
 
 /* ---- services ---- */
 
+static bool
+readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* What a sleeping program waits for becomes readable when a poller has put a frame there. */
+static void
+interrupt_is_raised_by_a_service(void **state)
+{
+	struct setup s = {.rxq = 2, .rss = RTE_ETH_RSS_NONFRAG_IPV4_UDP, .intr = true};
+	struct rte_pmd_verbena_poller p;
+	struct rte_eth_rss_reta_entry64 reta[2];
+	int fd[2];
+	struct rig r;
+
+	(void)state;
+	memset(reta, 0, sizeof(reta));
+	reta[0].mask = reta[1].mask = UINT64_MAX; /* all to queue 0 */
+	rig_make(&r, 1, ",pollers=1");
+	assert_int_equal(rig_start(&r, &s), 0);
+	/* Without a service nobody would wake up: net_ring has no interrupts. */
+	assert_int_equal(rte_eth_dev_rx_intr_enable(r.port, 0), -ENOTSUP);
+	assert_int_equal(rte_pmd_verbena_poller_get(r.port, 0, &p), 0);
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	rte_service_set_runstate_mapped_check(p.service_id, 0);
+	rte_service_runstate_set(p.service_id, 1);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	assert_int_equal(rte_eth_dev_rss_reta_update(r.port, reta, 128), 0);
+	for (uint16_t q = 0; q < 2; q++) {
+		fd[q] = rte_eth_dev_rx_intr_ctl_q_get_fd(r.port, q);
+		assert_true(fd[q] >= 0);
+		assert_int_equal(rte_eth_dev_rx_intr_enable(r.port, q), 0);
+	}
+	put_many(&r, 1, 0);
+	assert_false(readable(fd[0]));
+	assert_int_equal(rte_service_run_iter_on_app_lcore(p.service_id, 0), 0);
+	assert_true(readable(fd[0]));
+	assert_false(readable(fd[1]));
+	assert_int_equal(rte_eth_dev_rx_intr_disable(r.port, 0), 0);
+	assert_false(readable(fd[0]));
+	/* What is there already raises it at once. */
+	assert_int_equal(rte_eth_dev_rx_intr_enable(r.port, 0), 0);
+	assert_true(readable(fd[0]));
+	assert_int_equal(rte_eth_dev_rx_intr_disable(r.port, 0), 0);
+	assert_int_equal(receive_all(&r, 2, NULL), 1);
+	rig_close(&r);
+}
+
 static void
 service_polls_in_the_place_of_the_program(void **state)
 {
@@ -621,6 +673,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(stopped_queue_drops_and_counts),
 		cmocka_unit_test(ring_too_small_for_its_frames_is_refused),
 		cmocka_unit_test(resizing_under_traffic_keeps_all_in_order),
+		cmocka_unit_test(interrupt_is_raised_by_a_service),
 		cmocka_unit_test(service_polls_in_the_place_of_the_program),
 		cmocka_unit_test(resizing_a_queue_that_copies_keeps_all_in_order),
 	};

@@ -378,34 +378,86 @@ def test_shmlan(site):
     return None
 
 
-def test_af_packet(site):
-    """A kernel interface in a network of its own; the kernel at its other end pings us."""
-    if os.geteuid() != 0:
-        return "needs root"
+@contextlib.contextmanager
+def network():
+    """A network of its own for the kernel. Gives its name, or None where that cannot be had."""
     space = f"vrb{os.getpid()}"
-    run = lambda *c: subprocess.run(c, check=True, stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, text=True)
+    made = os.geteuid() == 0 and shutil.which("ip") is not None and subprocess.run(
+        ["ip", "netns", "add", space], stderr=subprocess.DEVNULL).returncode == 0
+    try:
+        yield space if made else None
+    finally:
+        if made:
+            subprocess.run(["ip", "netns", "del", space], stderr=subprocess.DEVNULL)
+
+
+def ip(*args):
+    done = subprocess.run(["ip", *args], stderr=subprocess.PIPE, text=True)
+    require(done.returncode == 0, f"ip {' '.join(args)}: {done.stderr}")
+
+
+def echo(t, space, interface):
+    """The kernel, with an address on the interface, sends echo requests to testpmd."""
+    ip("-n", space, "link", "set", interface, "up")
+    ip("-n", space, "addr", "add", "198.18.77.1/24", "dev", interface)
+    t.do("set fwd icmpecho", "start")
+    ping = subprocess.run(["ip", "netns", "exec", space, sys.executable, "-c", PING,
+                           "198.18.77.2"], stdout=subprocess.PIPE, text=True)
+    t.do("stop")
+    require(ping.stdout.strip() == "5", f"{ping.stdout.strip()} of 5 echoes")
+
+
+@contextlib.contextmanager
+def veth(space):
+    """A pair of interfaces, one of them in the network. Gives both names."""
     mine, theirs = f"{space}a"[-14:], f"{space}b"[-14:]
+    ip("link", "add", mine, "type", "veth", "peer", "name", theirs)
     try:
-        run("ip", "netns", "add", space)
-    except (OSError, subprocess.CalledProcessError):
-        return "no network namespaces"
-    try:
-        run("ip", "link", "add", mine, "type", "veth", "peer", "name", theirs)
-        run("ip", "link", "set", theirs, "netns", space)
-        run("ip", "link", "set", mine, "up")
-        run("ip", "-n", space, "link", "set", theirs, "up")
-        run("ip", "-n", space, "addr", "add", "198.18.77.1/24", "dev", theirs)
-        t = site.testpmd([f"net_verbena0,dev(net_af_packet0,iface={mine}),pollers=1"])
-        t.do("set fwd icmpecho", "start")
-        ping = subprocess.run(["ip", "netns", "exec", space, sys.executable, "-c", PING,
-                               "198.18.77.2"], stdout=subprocess.PIPE, text=True)
-        t.do("stop")
-        t.quit()
-        require(ping.stdout.strip() == "5", f"{ping.stdout.strip()} of 5 echoes")
+        ip("link", "set", theirs, "netns", space)
+        ip("link", "set", mine, "up")
+        yield mine, theirs
     finally:
         subprocess.run(["ip", "link", "del", mine], stderr=subprocess.DEVNULL)
-        subprocess.run(["ip", "netns", "del", space], stderr=subprocess.DEVNULL)
+
+
+def test_af_packet(site):
+    """A kernel interface by a packet socket; direct, and by a poller."""
+    with network() as space:
+        if space is None:
+            return "needs root and network namespaces"
+        for more in ("", ",pollers=1"):
+            with veth(space) as (mine, theirs):
+                t = site.testpmd([f"net_verbena0,dev(net_af_packet0,iface={mine}){more}"])
+                echo(t, space, theirs)
+                t.quit()
+    return None
+
+
+def test_af_xdp(site):
+    """A kernel interface by AF_XDP."""
+    with network() as space:
+        if space is None:
+            return "needs root and network namespaces"
+        with veth(space) as (mine, theirs):
+            try:
+                t = site.testpmd([f"net_verbena0,dev(net_af_xdp0,iface={mine})"])
+            except Failure:
+                return "this kernel has no AF_XDP"
+            echo(t, space, theirs)
+            t.quit()
+    return None
+
+
+def test_tap(site):
+    """A tap, whose other end the kernel has."""
+    with network() as space:
+        if space is None or not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+            return "needs root, network namespaces and /dev/net/tun"
+        name = f"{space}t"[-14:]
+        t = site.testpmd([f"net_verbena0,dev(net_tap0,iface={name})"], "--rxq=2", "--txq=2")
+        ip("link", "set", name, "netns", space)
+        echo(t, space, name)
+        t.quit()
     return None
 
 

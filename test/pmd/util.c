@@ -94,6 +94,7 @@ rig_start(const struct rig *r, const struct setup *s)
 	int rc;
 
 	conf.rxmode.mtu = s->mtu;
+	conf.intr_conf.rxq = s->intr;
 	conf.rxmode.offloads = s->rx_offloads;
 	conf.txmode.offloads = s->tx_offloads;
 	if (s->rss != 0) {

@@ -43,6 +43,7 @@ struct setup {
 	struct rte_mempool *mp[8]; /* of each queue; NULL: the common one */
 	uint16_t share_group; /* 0: none; queue i has share_qid i */
 	uint16_t mtu;
+	bool intr; /* Rx interrupts */
 };
 
 /** A frame to be made. Addresses and ports in the host's order. */
