@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's own programs, unmodified, between two processes: each must complete and exit 0.
 
-pairs.py --verbena COMMAND [--repeat N] [--quick] GROUP...
+pairs.py --verbena COMMAND [--repeat N] [--quick] [--direct MODE] GROUP...
 
 A group is a program; "all" stands for every one of them. --repeat runs everything that many times
 in a row, as a hang or a failure in a hundred runs is one too many; --quick takes only the first
@@ -83,11 +83,12 @@ GROUPS = {
 }
 
 
-def run_group(suite, verbena, identity, program, lines):
+def run_group(suite, verbena, identity, program, lines, options=()):
     with Site(verbena, identity) as site:
         for line in lines:
-            name = f"{program} {' '.join(map(str, line))} as {identity.name}"
-            suite.check(name, lambda line=line: site.pair(program, line, PAIR_LIMIT))
+            name = " ".join(map(str, (*options, program, *line, "as", identity.name)))
+            suite.check(name, lambda line=line: site.pair(program, line, PAIR_LIMIT,
+                                                          options=options))
 
 
 def main():
@@ -95,8 +96,11 @@ def main():
         "Debian's own programs between two processes",
         (["--repeat"], {"type": int, "default": 1}),
         (["--quick"], {"action": "store_true", "help": "the first line of each group only"}),
+        (["--direct"], {"choices": ("auto", "off", "always"), "metavar": "MODE",
+                        "help": "of 'verbena run': off, auto or always"}),
         (["group"], {"nargs": "+", "choices": [*GROUPS, "all"]}))
     groups = list(GROUPS) if "all" in args.group else args.group
+    options = ("--direct", args.direct) if args.direct else ()
     suite = Suite()
     for turn in range(args.repeat):
         if args.repeat > 1:
@@ -104,7 +108,7 @@ def main():
         for identity in identities():
             for program in groups:
                 lines = GROUPS[program][:1] if args.quick else GROUPS[program]
-                run_group(suite, args.verbena, identity, program, lines)
+                run_group(suite, args.verbena, identity, program, lines, options)
     return suite.finish()
 
 
