@@ -165,9 +165,20 @@ wait_for(struct tp_job *job, const struct tp_call *call)
 
 /* ---- starting ---- */
 
-static int
-check_free(const struct tp_qp *qp, enum tp_op op)
+/* What is over makes room for what comes next. */
+static void
+end_what_is_over(struct tp_qp *qp)
 {
+	if (qp->initiator != NULL && tp_job_state(qp->initiator) >= TP_JOB_DONE)
+		tp_job_end(qp->initiator);
+	if (qp->sink != NULL && tp_job_state(qp->sink) >= TP_JOB_DONE)
+		tp_job_end(qp->sink);
+}
+
+static int
+check_free(struct tp_qp *qp, enum tp_op op)
+{
+	end_what_is_over(qp);
 	if (op != TP_OP_SINK && qp->initiator != NULL)
 		return tp_refuse(-EBUSY, "a %s by qp %u is going on already: generator stop %u",
 			tp_op_name(qp->initiator->conf.op), qp->obj.id, qp->obj.id);

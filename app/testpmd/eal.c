@@ -154,6 +154,21 @@ tp_options_parse(int argc, const char *const *argv, struct tp_options *o)
 	return 0;
 }
 
+/* Whether a port of net_verbena is asked for that will have an address, or has the default's name. */
+static bool
+has_device(void)
+{
+	for (int i = 0; i < num_args; i++) {
+		const char *vdev = strstr(args[i], "net_verbena");
+
+		if (vdev != NULL && (strncmp(vdev, "net_verbena0", 12) == 0 ||
+					    strstr(vdev, ",ip=") != NULL ||
+					    strstr(vdev, "net_shmlan") != NULL))
+			return true;
+	}
+	return false;
+}
+
 /* The device, unless there is one. */
 static void
 add_device(const struct tp_options *o)
@@ -162,7 +177,7 @@ add_device(const struct tp_options *o)
 	unsigned int b[4];
 	size_t used;
 
-	if (was_given("--vdev=net_verbena") || was_given("net_verbena"))
+	if (has_device())
 		return;
 	used = snprintf(vdev, sizeof(vdev), "--vdev=net_verbena0,dev(%s",
 		o->port != NULL ? o->port : "net_shmlan0");

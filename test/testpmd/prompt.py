@@ -19,6 +19,7 @@ import time
 import unittest
 
 PROGRAM = None
+GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/guides/testpmd.rst")
 PATIENCE = 20.0
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 CTRL_C, CTRL_D, TAB, UP = b"\x03", b"\x04", b"\t", b"\x1b[A"
@@ -177,6 +178,22 @@ class Batch(Case):
         self.assertIn("--cmdline-file", out)
         out = subprocess.run([PROGRAM, "-V"], capture_output=True, text=True, check=True).stdout
         self.assertRegex(out, r"^verbena-testpmd \d")
+
+
+class Guide(Case):
+    def test_the_session_of_the_guide_works(self):
+        with open(GUIDE, encoding="utf-8") as f:
+            text = f.read()
+        lines = re.findall(r"^   verbena> (.+)$", text, re.M)
+        args = re.search(r"\$ verbena-testpmd (--rxq.*)$", text, re.M)[1].replace("'", "").split()
+        self.assertGreater(len(lines), 30)
+        status, out, err = self.run_lines("\n".join(lines), *args)
+        self.assertEqual((status, err), (0, ""))
+        # What does not depend on the machine is as the guide has it.
+        for figures in ("verified 100000  missing 0", "44 of 128  limit 0  limit-events 1",
+                        "74.8 %  frames 7480", "queue 0  [", "flow 2  packets 100  bytes 6400"):
+            self.assertIn(figures, text)
+            self.assertIn(figures, out)
 
 
 class Pair(Case):
