@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include <rte_thash.h>
@@ -342,6 +343,104 @@ updates_under_traffic_lose_nothing(void **state)
 	rig_close(&r);
 }
 
+/* ---- many threads, many queues of the lower port ---- */
+
+#define THREADS 2
+#define WIRES 4
+
+struct receiver {
+	pthread_t thread;
+	const struct rig *rig;
+	uint16_t first; /* of two queues */
+	uint32_t got;
+	uint32_t last[QUEUES][WIRES][FLOWS];
+};
+
+static _Atomic uint32_t received;
+static _Atomic bool all_sent;
+
+/* A flow has a wire of its own, as a lower port with RSS has it. */
+static void
+take_in_order(struct receiver *r, uint16_t queue, const struct rte_mbuf *m)
+{
+	uint32_t seq = frame_seq(m), wire = seq % WIRES, flow = seq / WIRES % FLOWS;
+
+	assert_true(seq + 1 > r->last[queue][wire][flow]);
+	r->last[queue][wire][flow] = seq + 1;
+}
+
+static void *
+receive_two_queues(void *arg)
+{
+	struct rte_mbuf *pkts[32];
+	struct receiver *r = arg;
+	unsigned int idle = 0;
+
+	while (idle < 1000) {
+		for (uint16_t q = r->first; q < r->first + QUEUES / THREADS; q++) {
+			uint16_t n = rte_eth_rx_burst(r->rig->port, q, pkts, RTE_DIM(pkts));
+
+			for (uint16_t i = 0; i < n; i++)
+				take_in_order(r, q, pkts[i]);
+			rte_pktmbuf_free_bulk(pkts, n);
+			r->got += n;
+			atomic_fetch_add(&received, n);
+			if (n > 0)
+				idle = 0;
+		}
+		idle += atomic_load(&all_sent);
+	}
+	return NULL;
+}
+
+static void
+threads_share_the_work_and_keep_flows_in_order(void **state)
+{
+	static struct receiver receivers[THREADS];
+	struct setup s = {.rxq = QUEUES, .rss = TYPES, .desc = 2048};
+	uint64_t spread = 0;
+	struct rte_eth_stats st;
+	struct rig r;
+
+	(void)state;
+	rig_make(&r, WIRES, "");
+	assert_int_equal(rig_start(&r, &s), 0);
+	assert_int_equal(rte_pmd_verbena_poller_count(r.port), WIRES);
+	atomic_store(&received, 0);
+	atomic_store(&all_sent, false);
+	for (int i = 0; i < THREADS; i++) {
+		receivers[i].rig = &r;
+		receivers[i].first = (uint16_t)(i * QUEUES / THREADS);
+		assert_int_equal(pthread_create(&receivers[i].thread, NULL, receive_two_queues,
+					 &receivers[i]),
+			0);
+	}
+	for (uint32_t seq = 0; seq < FRAMES; seq++) {
+		uint32_t flow = seq / WIRES % FLOWS;
+		struct frame f = {.src = flow,
+			.dst = seq % WIRES,
+			.sport = (uint16_t)flow,
+			.dport = 5,
+			.seq = seq};
+
+		while (seq - atomic_load(&received) > IN_FLIGHT)
+			sched_yield();
+		wire_put(&r, seq % WIRES, &f);
+	}
+	atomic_store(&all_sent, true);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(receivers[i].thread, NULL);
+		spread += receivers[i].got > 0;
+	}
+	/* What one thread has put into queues of the other, which had finished. */
+	assert_int_equal(atomic_load(&received) + receive_all(&r, QUEUES, NULL), FRAMES);
+	assert_int_equal(spread, THREADS);
+	st = stats_of(r.port);
+	assert_int_equal(st.ipackets, FRAMES);
+	assert_int_equal(st.imissed, 0);
+	rig_close(&r);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -355,6 +454,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(key_and_types_are_changed_while_it_runs),
 		cmocka_unit_test(roce_is_spread_by_queue_pair_when_asked),
 		cmocka_unit_test(updates_under_traffic_lose_nothing),
+		cmocka_unit_test(threads_share_the_work_and_keep_flows_in_order),
 	};
 
 	pmd_eal(argc, argv);
