@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """verbena-testpmd as a person and as a script have it: at a terminal, from files, and in pairs.
 
-prompt.py PROGRAM [TEST...]
+prompt.py VERBENA-TESTPMD VERBENA VERBS-PEER [TEST...]
 
 Each test has a network of its own in a folder that goes with it.
 """
@@ -18,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-PROGRAM = None
+PROGRAM = VERBENA = PEER = None
 GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/guides/testpmd.rst")
 PATIENCE = 20.0
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -32,9 +32,10 @@ def die_with_us():
 class Program:
     """A verbena-testpmd: what it has said, and what is still to be looked at."""
 
-    def __init__(self, test, args, stdin, stdout, stderr=subprocess.STDOUT):
+    def __init__(self, test, args, stdin, stdout, program=None):
         self.said = ""
-        self.popen = subprocess.Popen([PROGRAM, *args], stdin=stdin, stdout=stdout, stderr=stderr,
+        self.popen = subprocess.Popen([*(program or [PROGRAM]), *args], stdin=stdin, stdout=stdout,
+                                      stderr=subprocess.STDOUT,
                                       env={**os.environ, "XDG_RUNTIME_DIR": test.folder},
                                       preexec_fn=die_with_us)
         test.addCleanup(self.end)
@@ -84,6 +85,27 @@ class Piped(Program):
         self.popen.stdin.close()
         self.popen.stdin = None
         return self.popen.wait(PATIENCE)
+
+
+class Verbs(Program):
+    """A program of verbs that is the other side."""
+
+    def __init__(self, test):
+        super().__init__(test, [], subprocess.PIPE, subprocess.PIPE, [VERBENA, "run", "--", PEER])
+        self.shown = self.read_until("dest .*\n", self.popen.stdout.fileno())
+
+    def connect(self, dest_):
+        gid, qpn, psn = dest_.split()
+        self.popen.stdin.write(f"::ffff:{gid} {qpn} {psn}\n".encode())
+        self.popen.stdin.flush()
+        self.read_until("connected\n", self.popen.stdout.fileno())
+
+    def close(self):
+        """Ends it. Returns how many messages it has received."""
+        self.popen.stdin.close()
+        self.popen.stdin = None
+        out = self.read_until("received .*\n", self.popen.stdout.fileno())
+        return figure(out, "received")
 
 
 class Terminal(Program):
@@ -284,6 +306,23 @@ class Pair(Case):
         self.assertTrue(all(frames), out)
         self.finish()
 
+    def test_a_program_of_verbs_as_the_other_side(self):
+        verbs, left = Verbs(self), Piped(self)
+        left.do("cq create 1")
+        left.do("qp create 1 cq 1")
+        verbs.connect(dest(left.do("qp show 1")))
+        gid, qpn, psn = re.search(r"dest (\S+) (\S+) (\S+)", verbs.shown).groups()
+        self.assertEqual(left.do(f"qp connect 1 dest {gid} {qpn} {psn}"), "")
+        out = left.do("send 1 count 300 size 4000")
+        self.assertEqual(figure(out, "messages"), 300)
+        where = re.search("addr .*", verbs.shown)[0]
+        out = left.do(f"write 1 {where} count 100 size 16k depth 8")
+        self.assertEqual(figure(out, "read-back"), 8)
+        out = left.do(f"read 1 {where} count 100 size 16k depth 8 verify off")
+        self.assertEqual(figure(out, "messages"), 100)
+        self.assertEqual(verbs.close(), 300)
+        self.assertEqual(left.close(), 0)
+
     def test_a_peer_that_goes_is_told(self):
         left, right = self.make("rc")
         right.popen.kill()
@@ -361,7 +400,7 @@ class Typing(Case):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 4:
         sys.exit(__doc__)
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    PROGRAM, VERBENA, PEER = [os.path.abspath(sys.argv.pop(1)) for _ in range(3)]
     unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)
