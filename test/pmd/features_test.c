@@ -149,6 +149,23 @@ checksums(void)
 }
 
 static bool
+timestamps(void)
+{
+	uint64_t clock;
+
+	return has_rx(RTE_ETH_RX_OFFLOAD_TIMESTAMP) && rte_eth_read_clock(rig.port, &clock) == 0;
+}
+
+/* Who polls by itself has nothing to watch. */
+static bool
+monitor(void)
+{
+	struct rte_power_monitor_cond cond;
+
+	return rte_eth_get_monitor_addr(rig.port, 0, &cond) == -ENOTSUP;
+}
+
+static bool
 packet_types(void)
 {
 	return rte_eth_dev_get_supported_ptypes(rig.port, RTE_PTYPE_L4_MASK, NULL, 0) > 2;
@@ -186,6 +203,7 @@ static const struct {
 	{"Link status event", NULL}, /* net_shmlan's test has it */
 	{"Removal event", removal},
 	{"Rx interrupt", rx_interrupt},
+	{"Power management monitor", monitor},
 	{"Fast mbuf free", fast_free},
 	{"Queue start, stop", queue_start_stop},
 	{"Burst mode info", burst_mode},
@@ -200,6 +218,7 @@ static const struct {
 	{"Rx avail threshold", avail_thresh},
 	{"VLAN filter, offload", vlan},
 	{"L3, L4 checksum offload", checksums},
+	{"Timestamp offload", timestamps},
 	{"Packet type parsing", packet_types},
 	{"Descriptor status", descriptor_status},
 	{"Basic, queue, extended", statistics},

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include <rte_bus_vdev.h>
+#include <rte_mbuf_dyn.h>
 
 #include "util.h"
 
@@ -146,6 +147,28 @@ packet_types_are_told(void **state)
 		assert_int_equal(m->packet_type, cases[i].type);
 		rte_pktmbuf_free(m);
 	}
+	rig_close(&r);
+}
+
+static void
+frames_are_stamped_by_the_clock_of_the_port(void **state)
+{
+	uint64_t before, after, stamp, flag;
+	struct frame f = {.src = 1};
+	struct rte_mbuf *m;
+	struct rig r;
+	int offset;
+
+	(void)state;
+	start(&r, RTE_ETH_RX_OFFLOAD_TIMESTAMP, 0);
+	assert_int_equal(rte_mbuf_dyn_rx_timestamp_register(&offset, &flag), 0);
+	assert_int_equal(rte_eth_read_clock(r.port, &before), 0);
+	m = receive(&r, &f, 0);
+	assert_int_equal(rte_eth_read_clock(r.port, &after), 0);
+	assert_true(m->ol_flags & flag);
+	stamp = *RTE_MBUF_DYNFIELD(m, offset, rte_mbuf_timestamp_t *);
+	assert_in_range(stamp, before, after);
+	rte_pktmbuf_free(m);
 	rig_close(&r);
 }
 
@@ -317,6 +340,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(tags_are_taken_out),
 		cmocka_unit_test(filter_lets_chosen_vlans_through),
 		cmocka_unit_test(packet_types_are_told),
+		cmocka_unit_test(frames_are_stamped_by_the_clock_of_the_port),
 		cmocka_unit_test(broken_frames_do_no_harm),
 		cmocka_unit_test(checksums_and_tags_are_put_in),
 		cmocka_unit_test(full_lower_ring_loses_nothing),

@@ -5,7 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_mbuf_dyn.h>
+
 #include "pmd_private.h"
+#include "pmd_trace.h"
 
 /* Ethernet header, CRC and two VLAN tags around the MTU. */
 #define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN + 2 * RTE_VLAN_HLEN)
@@ -104,6 +109,9 @@ start(struct pmd_port *port)
 		rc = pmd_lower_configure(port);
 	if (rc == 0)
 		rc = make_tx_pool(port);
+	if (rc == 0 && (port->rx_todo & RTE_ETH_RX_OFFLOAD_TIMESTAMP) &&
+		rte_mbuf_dyn_rx_timestamp_register(&port->stamp_offset, &port->stamp_flag) < 0)
+		rc = -rte_errno;
 	if (rc == 0)
 		rc = pmd_pollers_init(port);
 	if (rc == 0)
@@ -141,6 +149,7 @@ pmd_start(struct rte_eth_dev *dev)
 	else
 		pmd_lower_stop(port);
 	pthread_mutex_unlock(&port->lock);
+	pmd_trace_start(port->port_id, port->num_rxq, port->polled ? port->num_pollers : 0, rc);
 	if (rc == 0)
 		pmd_link_update(dev, 0);
 	return rc;
@@ -176,6 +185,7 @@ pmd_stop(struct rte_eth_dev *dev)
 	pmd_gates_open(port);
 	rte_eth_linkstatus_set(dev, &down);
 	pthread_mutex_unlock(&port->lock);
+	pmd_trace_stop(port->port_id);
 	return rc;
 }
 
@@ -304,6 +314,31 @@ pmd_mc_list(struct rte_eth_dev *dev, struct rte_ether_addr *list, uint32_t n)
 	struct pmd_port *port = pmd_port_of(dev);
 
 	return port->lower_gone ? -EIO : rte_eth_dev_set_mc_addr_list(port->lower_id, list, n);
+}
+
+int
+pmd_flow_ctrl_get(struct rte_eth_dev *dev, struct rte_eth_fc_conf *conf)
+{
+	struct pmd_port *port = pmd_port_of(dev);
+
+	return port->lower_gone ? -EIO : rte_eth_dev_flow_ctrl_get(port->lower_id, conf);
+}
+
+int
+pmd_flow_ctrl_set(struct rte_eth_dev *dev, struct rte_eth_fc_conf *conf)
+{
+	struct pmd_port *port = pmd_port_of(dev);
+
+	return port->lower_gone ? -EIO : rte_eth_dev_flow_ctrl_set(port->lower_id, conf);
+}
+
+/* What frames are stamped by. */
+int
+pmd_read_clock(struct rte_eth_dev *dev, uint64_t *clock)
+{
+	RTE_SET_USED(dev);
+	*clock = rte_rdtsc();
+	return 0;
 }
 
 /* ---- VLAN ---- */

@@ -40,7 +40,7 @@ infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	info->max_tx_queues = lower->max_tx_queues == 0 ? 0 : PMD_MAX_TXQ;
 	info->rx_offload_capa = RTE_ETH_RX_OFFLOAD_VLAN_STRIP | RTE_ETH_RX_OFFLOAD_VLAN_FILTER |
 				RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_SCATTER |
-				RTE_ETH_RX_OFFLOAD_RSS_HASH;
+				RTE_ETH_RX_OFFLOAD_RSS_HASH | RTE_ETH_RX_OFFLOAD_TIMESTAMP;
 	info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_VLAN_INSERT | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM |
 				RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM |
 				RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
@@ -170,6 +170,9 @@ static const struct eth_dev_ops ops = {
 	.mac_addr_add = pmd_mac_add,
 	.mac_addr_remove = pmd_mac_remove,
 	.set_mc_addr_list = pmd_mc_list,
+	.flow_ctrl_get = pmd_flow_ctrl_get,
+	.flow_ctrl_set = pmd_flow_ctrl_set,
+	.read_clock = pmd_read_clock,
 	.vlan_filter_set = pmd_vlan_filter,
 	.vlan_offload_set = pmd_vlan_offload,
 	.rx_queue_setup = pmd_rxq_setup,
@@ -180,6 +183,7 @@ static const struct eth_dev_ops ops = {
 	.rx_queue_intr_disable = pmd_intr_disable,
 	.rx_queue_avail_thresh_set = pmd_thresh_set,
 	.rx_queue_avail_thresh_query = pmd_thresh_query,
+	.get_monitor_addr = pmd_rx_monitor,
 	.rxq_info_get = pmd_rxq_info,
 	.rx_burst_mode_get = pmd_rx_burst_mode,
 	.tx_queue_setup = pmd_txq_setup,

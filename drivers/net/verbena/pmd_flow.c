@@ -12,6 +12,7 @@
 #include <rte_flow_driver.h>
 
 #include "pmd_private.h"
+#include "pmd_trace.h"
 
 #define MAX_PRIORITY UINT16_MAX
 
@@ -105,6 +106,7 @@ go_on(struct pmd_port *port)
 	pmd_mode_update(port);
 	pmd_pollers_unlock(port);
 	pmd_gates_open(port);
+	pmd_trace_flow(port->port_id, port->num_flows);
 }
 
 static int

@@ -17,6 +17,7 @@
 #include <rte_interrupts.h>
 
 #include "pmd_private.h"
+#include "pmd_trace.h"
 
 /* ---- events ---- */
 
@@ -30,6 +31,7 @@ tell(void *arg)
 	if (read(port->event_fd, &n, sizeof(n)) < 0)
 		return;
 	events = atomic_exchange(&port->events, 0);
+	pmd_trace_thresh(port->port_id, events);
 	if (events & PMD_EVENT_THRESH)
 		rte_eth_dev_callback_process(port->dev, RTE_ETH_EVENT_RX_AVAIL_THRESH, NULL);
 	if (events & PMD_EVENT_REMOVED)

@@ -254,7 +254,7 @@ share_out(struct pmd_port *port)
 	/* A tag that the lower port takes out is told in the mbuf, so a filter here sees it. */
 	port->rx_todo = rx & ~port->lower_rx_offloads &
 			(RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_VLAN_STRIP |
-				RTE_ETH_RX_OFFLOAD_VLAN_FILTER);
+				RTE_ETH_RX_OFFLOAD_VLAN_FILTER | RTE_ETH_RX_OFFLOAD_TIMESTAMP);
 	port->lower_tx_offloads = tx & LOWER_TX & port->lower.tx_offload_capa;
 	tx &= ~port->lower_tx_offloads;
 	port->tx_todo = 0;

@@ -4,6 +4,7 @@
  * the other while the program's threads receive.
  */
 #include "pmd_private.h"
+#include "pmd_trace.h"
 
 /* Each queue is a queue of the lower port's, and nothing else has to be done there. */
 static bool
@@ -30,6 +31,8 @@ pmd_mode_wants_pollers(const struct pmd_port *port)
 void
 pmd_mode_leave_direct(struct pmd_port *port)
 {
+	if (!port->polled)
+		pmd_trace_mode(port->port_id, 1);
 	port->polled = true;
 	for (uint16_t i = 0; i < port->num_rxq; i++) {
 		if (port->rxq[i] != NULL)
@@ -52,6 +55,8 @@ pmd_mode_update(struct pmd_port *port)
 		if (!rte_ring_empty(port->rxq[i]->cring->ring))
 			return;
 	}
+	if (port->polled)
+		pmd_trace_mode(port->port_id, 0);
 	port->polled = false;
 	for (uint16_t i = 0; i < port->num_rxq; i++)
 		port->rxq[i]->direct = true;

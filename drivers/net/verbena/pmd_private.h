@@ -20,6 +20,7 @@
  *   pmd_roce.c       the engine beside the queues
  *   pmd_stats.c      figures
  *   pmd_telemetry.c  the same, over telemetry and as text
+ *   pmd_trace.c      trace points
  *
  * Two ways. A port whose queues are those of the lower port, and on which nothing is to be done in
  * software, is *direct*: rx_burst is the lower port's, but for mbuf.port. On all other ports
@@ -405,6 +406,8 @@ struct pmd_port {
 	uint32_t max_frame;
 	struct rte_mempool *tx_pool; /* of frames copied before sending, or NULL */
 	uint64_t vlans[4096 / 64]; /* let through */
+	int stamp_offset; /* of timestamps in mbufs */
+	uint64_t stamp_flag;
 	/* Which way frames take. */
 	bool polled;
 	_Atomic bool started;
@@ -489,6 +492,7 @@ uint16_t pmd_rx_direct(void *rxq, struct rte_mbuf **pkts, uint16_t n);
 void pmd_rx_choose(struct pmd_port *port);
 uint32_t pmd_rx_count(void *rxq);
 int pmd_rx_desc_status(void *rxq, uint16_t offset);
+int pmd_rx_monitor(void *rxq, struct rte_power_monitor_cond *cond);
 void pmd_rxq_info(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_rxq_info *info);
 int pmd_rxq_start(struct rte_eth_dev *dev, uint16_t queue);
 int pmd_rxq_stop(struct rte_eth_dev *dev, uint16_t queue);
@@ -540,6 +544,9 @@ int pmd_mac_set(struct rte_eth_dev *dev, struct rte_ether_addr *mac);
 int pmd_mac_add(struct rte_eth_dev *dev, struct rte_ether_addr *mac, uint32_t index, uint32_t pool);
 void pmd_mac_remove(struct rte_eth_dev *dev, uint32_t index);
 int pmd_mc_list(struct rte_eth_dev *dev, struct rte_ether_addr *list, uint32_t n);
+int pmd_flow_ctrl_get(struct rte_eth_dev *dev, struct rte_eth_fc_conf *conf);
+int pmd_flow_ctrl_set(struct rte_eth_dev *dev, struct rte_eth_fc_conf *conf);
+int pmd_read_clock(struct rte_eth_dev *dev, uint64_t *clock);
 int pmd_vlan_filter(struct rte_eth_dev *dev, uint16_t vlan, int on);
 int pmd_vlan_offload(struct rte_eth_dev *dev, int mask);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pmd_private.h"
+#include "pmd_trace.h"
 
 #define ONLY \
 	(RTE_ETH_RSS_L3_SRC_ONLY | RTE_ETH_RSS_L3_DST_ONLY | RTE_ETH_RSS_L4_SRC_ONLY | \
@@ -200,6 +201,7 @@ pmd_reta_update(struct rte_eth_dev *dev, struct rte_eth_rss_reta_entry64 *reta, 
 	port->rss.reta_set = true;
 	pmd_pollers_unlock(port);
 	pthread_mutex_unlock(&port->lock);
+	pmd_trace_reta(port->port_id, size);
 	return 0;
 }
 

@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_power_intrinsics.h>
+
 #include "pmd_private.h"
+#include "pmd_trace.h"
 
 /* ---- receiving ---- */
 
@@ -152,6 +155,31 @@ pmd_rx_desc_status(void *rxq, uint16_t offset)
 		return -EINVAL;
 	return offset < rte_ring_count(q->cring->ring) ? RTE_ETH_RX_DESC_DONE
 						       : RTE_ETH_RX_DESC_AVAIL;
+}
+
+static int
+has_moved(const uint64_t value, const uint64_t opaque[RTE_POWER_MONITOR_OPAQUE_SZ])
+{
+	/* -1: do not sleep. */
+	return value != opaque[0] ? -1 : 0;
+}
+
+/* Without a service it is the program itself that puts frames there. */
+int
+pmd_rx_monitor(void *rxq, struct rte_power_monitor_cond *cond)
+{
+	struct pmd_rxq *q = rxq;
+	struct rte_ring *ring = q->cring->ring;
+
+	if (q->direct)
+		return rte_eth_get_monitor_addr(q->lower_id, q->queue, cond);
+	if (!q->by_service)
+		return -ENOTSUP;
+	cond->addr = &ring->prod.tail;
+	cond->opaque[0] = ring->cons.head;
+	cond->fn = has_moved;
+	cond->size = sizeof(ring->prod.tail);
+	return 0;
 }
 
 void
@@ -460,6 +488,7 @@ resize(struct pmd_rxq *q, uint32_t size)
 		pmd_pollers_unlock(port);
 	}
 	pmd_gates_open(port);
+	pmd_trace_resize(port->port_id, q->queue, size, rc);
 	return rc;
 }
 

@@ -5,6 +5,9 @@
  */
 #include <unistd.h>
 
+#include <rte_cycles.h>
+#include <rte_mbuf_dyn.h>
+
 #include "flow_key.h"
 #include "pmd_look.h"
 #include "pmd_private.h"
@@ -227,10 +230,25 @@ steer_one(struct pmd_poller *p, struct rte_mbuf *m, uint16_t lower_queue)
 	stage(p, hit.queue, m);
 }
 
+/* When the poller has found them. */
+static void
+stamp(const struct pmd_port *port, struct rte_mbuf **pkts, unsigned int n)
+{
+	uint64_t now = rte_rdtsc();
+
+	for (unsigned int i = 0; i < n; i++) {
+		*RTE_MBUF_DYNFIELD(pkts[i], port->stamp_offset, rte_mbuf_timestamp_t *) = now;
+		pkts[i]->ol_flags |= port->stamp_flag;
+	}
+}
+
 void
 pmd_steer(struct pmd_poller *p, struct rte_mbuf **pkts, unsigned int n, uint16_t lower_queue)
 {
 	unsigned int i;
+
+	if (unlikely(p->port->rx_todo & RTE_ETH_RX_OFFLOAD_TIMESTAMP))
+		stamp(p->port, pkts, n);
 
 	for (i = 0; i < AHEAD && i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
