@@ -22,7 +22,7 @@
 
 #define DEFAULT_COUNT 1000
 #define DEFAULT_SIZE 64
-#define DEFAULT_DEPTH 64
+#define DEFAULT_DEPTH 64u
 #define DEFAULT_SINK_SIZE 65536
 #define MIN_FRAME 60
 #define MAX_FRAME 9000
@@ -278,7 +278,7 @@ start_initiator(const struct tp_call *call, enum tp_op op, uint64_t count, struc
 		.op = op,
 		.qp = qp,
 		.size = tp_num(call, "size", DEFAULT_SIZE),
-		.depth = RTE_MIN(DEFAULT_DEPTH, RTE_MAX(qp->max_send_wr, 1u)),
+		.depth = qp->max_send_wr == 0 ? 1 : RTE_MIN(DEFAULT_DEPTH, qp->max_send_wr),
 		.count = count,
 		.rate = tp_num(call, "rate", 0),
 		.verify = true,

@@ -18,7 +18,7 @@
 #include "traffic.h"
 #include "wait.h"
 
-#define BAR 50
+#define BAR 50u
 #define MAX_LINES 64
 
 /* ---- bars ---- */

@@ -25,7 +25,7 @@ start(struct tp_job *job)
 	int rc;
 
 	job->trips = calloc(
-		RTE_MIN(c->count > 0 ? c->count : TP_MAX_TRIPS, TP_MAX_TRIPS), sizeof(*job->trips));
+		RTE_MIN(c->count > 0 ? (uint64_t)c->count : TP_MAX_TRIPS, TP_MAX_TRIPS), sizeof(*job->trips));
 	if (job->trips == NULL)
 		return tp_refuse(-ENOMEM, "there is no memory");
 	rc = tp_job_buffers(&c->qp->obj, c->size + tp_job_headroom(c->qp), RECEIVES);

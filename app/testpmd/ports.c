@@ -19,7 +19,7 @@
 #define MBUFS_PER_QUEUE 1024
 #define MBUF_CACHE 256
 #define QUEUE_SIZE 512
-#define BURST 32
+#define BURST 32u
 /* Bursts that may be refused one after the other before sending is given up. */
 #define TRIES 1000
 

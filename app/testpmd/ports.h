@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TP_MAX_QUEUES 64
+#define TP_MAX_QUEUES 64u
 
 struct tp_job_conf;
 

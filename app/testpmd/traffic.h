@@ -74,7 +74,7 @@ struct tp_job {
 	uint32_t num_pending;
 };
 
-#define TP_MAX_TRIPS 1000000
+#define TP_MAX_TRIPS UINT64_C(1000000)
 
 /** Starts a job. @return 0, or -errno after tp_refuse() */
 int tp_job_start(const struct tp_job_conf *conf, struct tp_job **job);
