@@ -351,10 +351,6 @@ flow_destroy(const struct tp_call *call)
 
 /* ---- the table ---- */
 
-#define PORT_ARG \
-	{ \
-		.name = "port", .type = TP_PORT, .help = "number or name of a port" \
-	}
 #define RULE_ARG \
 	{ \
 		.name = "rule", .type = TP_REST, \
@@ -369,8 +365,8 @@ flow_destroy(const struct tp_call *call)
 		.name = "flow", .type = TP_NEW_ID, .object = TP_FLOW, .help = "its number" \
 	}
 
-static const struct tp_arg create_port_args[] = {NEW_FLOW_ARG, PORT_ARG, RULE_ARG, {NULL}};
-static const struct tp_arg validate_args[] = {PORT_ARG, RULE_ARG, {NULL}};
+static const struct tp_arg create_port_args[] = {NEW_FLOW_ARG, TP_PORT_ARG, RULE_ARG, {NULL}};
+static const struct tp_arg validate_args[] = {TP_PORT_ARG, RULE_ARG, {NULL}};
 static const struct tp_arg create_qp_args[] = {
 	NEW_FLOW_ARG,
 	{.name = "qp", .type = TP_ID, .object = TP_QP, .help = "a queue pair of type raw or rss"},
@@ -390,9 +386,9 @@ static const struct tp_arg create_qp_args[] = {
 	{.name = "dst-port", .type = TP_NUM, .max = UINT16_MAX, .help = "of the protocol"},
 	{NULL},
 };
-static const struct tp_arg port_args[] = {PORT_ARG, {NULL}};
+static const struct tp_arg port_args[] = {TP_PORT_ARG, {NULL}};
 static const struct tp_arg isolate_args[] = {
-	PORT_ARG,
+	TP_PORT_ARG,
 	{.name = "mode",
 		.type = TP_CHOICE,
 		.words = tp_on_off,

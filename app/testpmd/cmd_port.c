@@ -370,17 +370,13 @@ poller_stats_clear(const struct tp_call *call)
 
 /* ---- the tables ---- */
 
-#define PORT_ARG \
-	{ \
-		.name = "port", .type = TP_PORT, .help = "number or name of a port" \
-	}
 #define QUEUES_MAX TP_MAX_QUEUES
 
 static const char *const link_words[] = {"down", "up", NULL};
 
-static const struct tp_arg port_args[] = {PORT_ARG, {NULL}};
+static const struct tp_arg port_args[] = {TP_PORT_ARG, {NULL}};
 static const struct tp_arg config_args[] = {
-	PORT_ARG,
+	TP_PORT_ARG,
 	{.name = "rx-queues",
 		.type = TP_NUM,
 		.min = 1,
@@ -400,7 +396,7 @@ static const struct tp_arg config_args[] = {
 	{NULL},
 };
 static const struct tp_arg set_args[] = {
-	PORT_ARG,
+	TP_PORT_ARG,
 	{.name = "mtu", .type = TP_NUM, .min = 68, .max = 65535, .help = "bytes of an IP packet"},
 	{.name = "promiscuous",
 		.type = TP_CHOICE,
@@ -414,7 +410,7 @@ static const struct tp_arg set_args[] = {
 	{NULL},
 };
 static const struct tp_arg send_args[] = {
-	PORT_ARG,
+	TP_PORT_ARG,
 	{.name = "count", .type = TP_NUM, .min = 1, .max = 1000000000, .help = "frames; 1000"},
 	{.name = "size", .type = TP_NUM, .min = 60, .max = 9000, .help = "bytes of a frame; 64"},
 	{.name = "flows",
@@ -427,7 +423,7 @@ static const struct tp_arg send_args[] = {
 	{NULL},
 };
 static const struct tp_arg poller_args[] = {
-	PORT_ARG,
+	TP_PORT_ARG,
 	{.name = "queues",
 		.type = TP_NUMS,
 		.max = TP_MAX_QUEUES - 1,

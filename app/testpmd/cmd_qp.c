@@ -369,10 +369,6 @@ qp_destroy(const struct tp_call *call)
 
 /* ---- the table ---- */
 
-#define QP_ARG \
-	{ \
-		.name = "qp", .type = TP_ID, .object = TP_QP, .help = "a queue pair" \
-	}
 #define PATH_ARGS \
 	{.name = "mtu", \
 		.type = TP_NUM, \
@@ -429,13 +425,13 @@ static const struct tp_arg create_args[] = {
 	{NULL},
 };
 static const struct tp_arg to_args[] = {
-	QP_ARG,
+	TP_QP_ARG,
 	{.name = "peer", .type = TP_ID, .object = TP_QP, .help = "a queue pair, or itself"},
 	PATH_ARGS,
 	{NULL},
 };
 static const struct tp_arg dest_args[] = {
-	QP_ARG,
+	TP_QP_ARG,
 	{.name = "gid", .type = TP_GID, .help = "the address of the other host"},
 	{.name = "qpn", .type = TP_NUM, .max = 0xffffff, .help = "number of its queue pair"},
 	{.name = "psn", .type = TP_NUM, .max = 0xffffff, .help = "of the first packet it sends"},
@@ -444,7 +440,7 @@ static const struct tp_arg dest_args[] = {
 	{NULL},
 };
 static const struct tp_arg modify_args[] = {
-	QP_ARG,
+	TP_QP_ARG,
 	{.name = "state",
 		.type = TP_CHOICE,
 		.words = tp_qp_targets,
@@ -453,7 +449,7 @@ static const struct tp_arg modify_args[] = {
 	{NULL},
 };
 static const struct tp_arg post_args[] = {
-	QP_ARG,
+	TP_QP_ARG,
 	{.name = "count", .type = TP_NUM, .min = 1, .max = VRB_MAX_QP_WR, .help = "how many; 1"},
 	{.name = "bytes",
 		.type = TP_NUM,
@@ -462,7 +458,7 @@ static const struct tp_arg post_args[] = {
 		.help = "bytes of each, the same for all of the queue pair; 4096"},
 	{NULL},
 };
-static const struct tp_arg qp_args[] = {QP_ARG, {NULL}};
+static const struct tp_arg qp_args[] = {TP_QP_ARG, {NULL}};
 
 static const struct tp_cmd cmds[] = {
 	{"qp create <qp>", "makes a queue pair; of type ud, raw or rss it is ready to be used",

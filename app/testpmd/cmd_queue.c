@@ -122,25 +122,16 @@ queue_threshold(const struct tp_call *call)
 	return rc;
 }
 
-#define PORT_ARG \
-	{ \
-		.name = "port", .type = TP_PORT, .help = "number or name of a port" \
-	}
-#define QUEUE_ARG \
-	{ \
-		.name = "queue", .type = TP_NUM, .max = TP_MAX_QUEUES - 1, .help = "an rx-queue" \
-	}
-
-static const struct tp_arg port_args[] = {PORT_ARG, {NULL}};
+static const struct tp_arg port_args[] = {TP_PORT_ARG, {NULL}};
 static const struct tp_arg resize_args[] = {
-	PORT_ARG,
-	QUEUE_ARG,
+	TP_PORT_ARG,
+	TP_RX_QUEUE_ARG,
 	{.name = "size", .type = TP_NUM, .min = 32, .max = 65536, .help = "frames that it holds"},
 	{NULL},
 };
 static const struct tp_arg threshold_args[] = {
-	PORT_ARG,
-	QUEUE_ARG,
+	TP_PORT_ARG,
+	TP_RX_QUEUE_ARG,
 	{.name = "percent",
 		.type = TP_NUM,
 		.max = 99,

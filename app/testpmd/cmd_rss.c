@@ -219,16 +219,11 @@ reta_set(const struct tp_call *call)
 
 /* ---- the table of commands ---- */
 
-#define PORT_ARG \
-	{ \
-		.name = "port", .type = TP_PORT, .help = "number or name of a port" \
-	}
-
-static const struct tp_arg port_args[] = {PORT_ARG, {NULL}};
+static const struct tp_arg port_args[] = {TP_PORT_ARG, {NULL}};
 static const struct tp_arg key_args[] = {
-	PORT_ARG, {.name = "key", .type = TP_HEX, .help = "all bytes of the key"}, {NULL}};
+	TP_PORT_ARG, {.name = "key", .type = TP_HEX, .help = "all bytes of the key"}, {NULL}};
 static const struct tp_arg hash_args[] = {
-	PORT_ARG,
+	TP_PORT_ARG,
 	{.name = "fields",
 		.type = TP_FLAGS,
 		.words = hash_words,
@@ -236,7 +231,7 @@ static const struct tp_arg hash_args[] = {
 	{NULL},
 };
 static const struct tp_arg reta_args[] = {
-	PORT_ARG,
+	TP_PORT_ARG,
 	{.name = "queues",
 		.type = TP_NUMS,
 		.max = TP_MAX_QUEUES - 1,

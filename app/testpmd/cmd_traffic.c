@@ -483,10 +483,6 @@ sink_show(const struct tp_call *call)
 
 /* ---- the tables ---- */
 
-#define QP_ARG \
-	{ \
-		.name = "qp", .type = TP_ID, .object = TP_QP, .help = "a queue pair" \
-	}
 #define COUNT_ARGS \
 	{.name = "size", \
 		.type = TP_NUM, \
@@ -538,12 +534,12 @@ sink_show(const struct tp_call *call)
 	}
 
 static const struct tp_arg send_args[] = {
-	QP_ARG, COUNT_ARGS, DEPTH_ARGS, FRAME_ARGS, WAIT_ARGS, {NULL}};
+	TP_QP_ARG, COUNT_ARGS, DEPTH_ARGS, FRAME_ARGS, WAIT_ARGS, {NULL}};
 static const struct tp_arg target_args[] = {
-	QP_ARG, TARGET_ARGS, COUNT_ARGS, DEPTH_ARGS, WAIT_ARGS, {NULL}};
-static const struct tp_arg ping_args[] = {QP_ARG, COUNT_ARGS, WAIT_ARGS, {NULL}};
+	TP_QP_ARG, TARGET_ARGS, COUNT_ARGS, DEPTH_ARGS, WAIT_ARGS, {NULL}};
+static const struct tp_arg ping_args[] = {TP_QP_ARG, COUNT_ARGS, WAIT_ARGS, {NULL}};
 static const struct tp_arg generator_args[] = {
-	QP_ARG,
+	TP_QP_ARG,
 	{.name = "op", .type = TP_CHOICE, .words = ops, .help = "what it does; send"},
 	TARGET_ARGS,
 	COUNT_ARGS,
@@ -552,7 +548,7 @@ static const struct tp_arg generator_args[] = {
 	{NULL},
 };
 static const struct tp_arg sink_args[] = {
-	QP_ARG,
+	TP_QP_ARG,
 	{.name = "size",
 		.type = TP_NUM,
 		.min = 1,
@@ -570,7 +566,7 @@ static const struct tp_arg sink_args[] = {
 		.help = "on: each message is sent back, as ping wants it; off"},
 	{NULL},
 };
-static const struct tp_arg qp_args[] = {QP_ARG, {NULL}};
+static const struct tp_arg qp_args[] = {TP_QP_ARG, {NULL}};
 
 static const struct tp_cmd cmds[] = {
 	{"send <qp>", "sends messages to a sink, and tells the rate", send_args, do_send},

@@ -362,12 +362,8 @@ static const struct tp_arg cq_args[] = OBJECT_ARGS("cq", TP_CQ);
 static const struct tp_arg wq_args[] = OBJECT_ARGS("wq", TP_WQ);
 static const struct tp_arg qp_args[] = OBJECT_ARGS("qp", TP_QP);
 static const struct tp_arg table_args[] = OBJECT_ARGS("table", TP_IND_TABLE);
-static const struct tp_arg queue_args[] = {
-	{.name = "port", .type = TP_PORT, .help = "number or name of a port"},
-	{.name = "queue", .type = TP_NUM, .max = TP_MAX_QUEUES - 1, .help = "an rx-queue"},
-	WATCH_ARGS, {NULL}};
-static const struct tp_arg port_args[] = {
-	{.name = "port", .type = TP_PORT, .help = "number or name of a port"}, WATCH_ARGS, {NULL}};
+static const struct tp_arg queue_args[] = {TP_PORT_ARG, TP_RX_QUEUE_ARG, WATCH_ARGS, {NULL}};
+static const struct tp_arg port_args[] = {TP_PORT_ARG, WATCH_ARGS, {NULL}};
 
 static const struct tp_cmd cmds[] = {
 	{"watch srq <srq>", "shows how many receives are posted", srq_args, watch_srq},

@@ -13,6 +13,20 @@ extern const struct tp_family tp_base_family, tp_device_family, tp_port_family, 
 	tp_ind_table_family, tp_qp_family, tp_rss_family, tp_flow_family, tp_traffic_family,
 	tp_watch_family;
 
+/* Arguments that many commands have. */
+#define TP_PORT_ARG \
+	{ \
+		.name = "port", .type = TP_PORT, .help = "number or name of a port" \
+	}
+#define TP_QP_ARG \
+	{ \
+		.name = "qp", .type = TP_ID, .object = TP_QP, .help = "a queue pair" \
+	}
+#define TP_RX_QUEUE_ARG \
+	{ \
+		.name = "queue", .type = TP_NUM, .max = TP_MAX_QUEUES - 1, .help = "an rx-queue" \
+	}
+
 /** `quit` was typed. */
 extern bool tp_quit;
 

@@ -154,16 +154,17 @@ tp_options_parse(int argc, const char *const *argv, struct tp_options *o)
 	return 0;
 }
 
-/* Whether a port of net_verbena is asked for that will have an address, or has the default's name. */
+/* Whether a port of net_verbena is asked for that will have an address, or has the default's name.
+ */
 static bool
 has_device(void)
 {
 	for (int i = 0; i < num_args; i++) {
 		const char *vdev = strstr(args[i], "net_verbena");
 
-		if (vdev != NULL && (strncmp(vdev, "net_verbena0", 12) == 0 ||
-					    strstr(vdev, ",ip=") != NULL ||
-					    strstr(vdev, "net_shmlan") != NULL))
+		if (vdev != NULL &&
+			(strncmp(vdev, "net_verbena0", 12) == 0 || strstr(vdev, ",ip=") != NULL ||
+				strstr(vdev, "net_shmlan") != NULL))
 			return true;
 	}
 	return false;

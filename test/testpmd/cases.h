@@ -68,6 +68,10 @@ void make_pair(const char *type);
 void make_rss(void);
 /** Port of net_verbena over net_ring, whose frames come back: 4 Rx queues, 2 Tx queues. */
 uint16_t loop_port(void);
+/** An extended statistic of loop_port(). */
+uint64_t xstat(const char *name);
+/** What its Rx queue has received, by the extended statistics. */
+uint64_t queue_frames(uint16_t queue);
 /** Runs until a counter is @p want. Fails after some seconds. */
 void wait_until(uint64_t (*get)(void *arg), void *arg, uint64_t want);
 

@@ -22,6 +22,8 @@
 #define LOOP_PORT "net_verbena1"
 #define LOOP_RXQ 4
 #define LOOP_TXQ 2
+/* Rounds of a poller without a frame after which none is on its way. */
+#define DRY 20
 #define PATIENCE_MS 5000
 
 static const struct tp_cases *const all[] = {&base_cases, &mr_cases, &cq_cases, &srq_cases,
@@ -199,6 +201,25 @@ loop_port(void)
 	return port;
 }
 
+uint64_t
+xstat(const char *name)
+{
+	uint64_t id, value;
+
+	assert_return_code(rte_eth_xstats_get_id_by_name(loop_port(), name, &id), EINVAL);
+	assert_int_equal(rte_eth_xstats_get_by_id(loop_port(), &id, &value, 1), 1);
+	return value;
+}
+
+uint64_t
+queue_frames(uint16_t queue)
+{
+	char name[RTE_ETH_XSTATS_NAME_SIZE];
+
+	snprintf(name, sizeof(name), "rx_q%u_packets", queue);
+	return xstat(name);
+}
+
 void
 wait_until(uint64_t (*get)(void *arg), void *arg, uint64_t want)
 {
@@ -246,7 +267,8 @@ restore_loop_port(void)
 		tp_port_start(port);
 	/* No frame of the last case comes in the next. */
 	tp_poller_start(port, NULL, 0);
-	rte_delay_ms(2);
+	for (int i = 0; i < PATIENCE_MS && atomic_load(&tp_poller_of(port)->empty) < DRY; i++)
+		rte_delay_ms(1);
 	tp_poller_stop(tp_poller_of(port));
 }
 

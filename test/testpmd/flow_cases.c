@@ -10,16 +10,6 @@
 
 #define ALL_UDP "pattern eth / ipv4 / udp / end"
 
-static uint64_t
-xstat(const char *name)
-{
-	uint64_t id, value;
-
-	assert_return_code(rte_eth_xstats_get_id_by_name(loop_port(), name, &id), EINVAL);
-	assert_int_equal(rte_eth_xstats_get_by_id(loop_port(), &id, &value, 1), 1);
-	return value;
-}
-
 static void
 send_hundred(void)
 {

@@ -106,18 +106,6 @@ get_reta(uint16_t *queues)
 	return info.reta_size;
 }
 
-static uint64_t
-frames(uint16_t queue)
-{
-	char name[32];
-	uint64_t id, value;
-
-	snprintf(name, sizeof(name), "rx_q%u_packets", queue);
-	assert_return_code(rte_eth_xstats_get_id_by_name(loop_port(), name, &id), EINVAL);
-	assert_int_equal(rte_eth_xstats_get_by_id(loop_port(), &id, &value, 1), 1);
-	return value;
-}
-
 static void
 reta_set_moves_frames(void)
 {
@@ -143,8 +131,8 @@ reta_set_moves_frames(void)
 	run("port send net_verbena1 count 100 flows 100");
 	run("sleep 20");
 	run("poller stop net_verbena1");
-	assert_int_equal(frames(2), 100);
-	assert_int_equal(frames(0) + frames(1) + frames(3), 0);
+	assert_int_equal(queue_frames(2), 100);
+	assert_int_equal(queue_frames(0) + queue_frames(1) + queue_frames(3), 0);
 	run("rss reta set net_verbena1 queues 0-3");
 	get_reta(now);
 	assert_int_equal(now[7], 3);

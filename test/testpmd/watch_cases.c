@@ -105,18 +105,6 @@ ind_table_shows_shares(void)
 		atomic_load(&wq_of(1)->frames) / 20 + 1);
 }
 
-static uint64_t
-frames(uint16_t queue)
-{
-	char name[32];
-	uint64_t id, value;
-
-	snprintf(name, sizeof(name), "rx_q%u_packets", queue);
-	assert_return_code(rte_eth_xstats_get_id_by_name(loop_port(), name, &id), EINVAL);
-	assert_int_equal(rte_eth_xstats_get_by_id(loop_port(), &id, &value, 1), 1);
-	return value;
-}
-
 static void
 rss_shows_shares(void)
 {
@@ -130,10 +118,11 @@ rss_shows_shares(void)
 	assert_int_equal(lines(out), 4);
 	for (uint16_t q = 0; q < 4; q++) {
 		assert_int_equal(number(out, "queue"), q);
-		assert_int_equal(number(out, "frames"), frames(q));
+		assert_int_equal(number(out, "frames"), queue_frames(q));
 		out = strchr(out, '\n') + 1;
 	}
-	assert_int_equal(frames(0) + frames(1) + frames(2) + frames(3), 400);
+	assert_int_equal(
+		queue_frames(0) + queue_frames(1) + queue_frames(2) + queue_frames(3), 400);
 	holds(run("watch rss net_ring1 count 1"), "queue 0");
 }
 
