@@ -108,7 +108,7 @@ class Site:
         require(done.returncode == 0, f"{name} does not compile: {done.stderr[-1500:]}")
         return program
 
-    def vdevs(self, inputs):
+    def vdevs(self, inputs, more=""):
         """A port over net_pcap for each list of frames. Returns vdevs and the files written."""
         vdevs, outs = [], []
         for frames in inputs:
@@ -116,11 +116,11 @@ class Site:
             source, out = (self.work / f"{kind}{self.number}.pcap" for kind in ("in", "out"))
             write_pcap(source, frames)
             vdevs.append(f"net_verbena{len(outs)},dev(net_pcap{len(outs)},rx_pcap={source},"
-                         f"tx_pcap={out})")
+                         f"tx_pcap={out}){more}")
             outs.append(out)
         return vdevs, outs
 
-    def start(self, program, vdevs, *args, lcores="0"):
+    def start(self, program, vdevs, *args, lcores="0", eal=()):
         self.number += 1
         log = self.work / f"log{self.number}"
         command = ["stdbuf", "-oL", str(program), "--no-huge", "--no-shconf", "--no-pci", "-m",
@@ -128,7 +128,7 @@ class Site:
                    f"--file-prefix=vrbex{os.getpid()}_{self.number}"]
         for plugin in self.plugins:
             command += ["-d", str(plugin)]
-        command += [f"--vdev={v}" for v in vdevs] + (["--", *args] if args else [])
+        command += [*eal, *(f"--vdev={v}" for v in vdevs)] + (["--", *args] if args else [])
         with open(log, "wb") as file:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=file,
                                        stderr=subprocess.STDOUT)
@@ -176,10 +176,10 @@ SOME = [udp_frame("198.18.1.5", b"frame %03d" % i) for i in range(50)]
 OTHERS = [udp_frame("198.18.0.5", b"other %03d" % i) for i in range(40)]
 
 
-def both_ways(site, name, *args, by=signal.SIGINT, changes_mac=False):
+def both_ways(site, name, *args, by=signal.SIGINT, changes_mac=False, more="", **how):
     """What comes in at one port goes out at the other one."""
-    vdevs, outs = site.vdevs([SOME, OTHERS])
-    process = site.start(site.build(name), vdevs, *args)
+    vdevs, outs = site.vdevs([SOME, OTHERS], more)
+    process = site.start(site.build(name), vdevs, *args, **how)
     site.await_true(process, lambda: len(read_pcap(outs[1])) >= 50 and
                     len(read_pcap(outs[0])) >= 40, "frames are missing")
     site.end(process, by)
@@ -191,6 +191,23 @@ def both_ways(site, name, *args, by=signal.SIGINT, changes_mac=False):
 
 def test_skeleton(site):
     both_ways(site, "skeleton", by=signal.SIGKILL)
+
+
+def test_skeleton_and_a_service_core(site):
+    """The pollers run on a core of their own."""
+    if os.cpu_count() < 2:
+        return "needs two processors"
+    both_ways(site, "skeleton", by=signal.SIGKILL, more=",pollers=1", lcores="0,1",
+              eal=["-S", "1"])
+    return None
+
+
+def test_skeleton_and_no_service_core(site):
+    """One that is said to be there, and is not: the program polls after a while."""
+    if os.cpu_count() < 2:
+        return "needs two processors"
+    both_ways(site, "skeleton", by=signal.SIGKILL, more=",pollers=1", eal=["-S", "1"])
+    return None
 
 
 def test_rxtx_callbacks(site):
@@ -271,12 +288,9 @@ def test_link_status_interrupt(site):
     return None
 
 
-def test_l3fwd_power(site):
-    """Rx interrupts: the program sleeps until frames come."""
-    if os.cpu_count() < 2:
-        return "needs two processors"
+def sleep_until_frames_come(site, more):
     (site.work / "lan").mkdir(exist_ok=True, mode=0o700)
-    vdevs = [f"net_verbena0,dev({shmlan(site, 0)})"]
+    vdevs = [f"net_verbena0,dev({shmlan(site, 0)}){more}"]
     process = site.start(site.build("l3fwd-power"), vdevs, "-p", "1", "--config=(0,0,0)",
                          "--interrupt-only", "-P")
     said = lambda: process.log.read_text(errors="replace")
@@ -287,6 +301,14 @@ def test_l3fwd_power(site):
                     "no interrupt woke it")
     site.end(other)
     site.end(process, signal.SIGKILL)
+
+
+def test_l3fwd_power(site):
+    """Rx interrupts of a direct port, and of one with pollers that nobody runs meanwhile."""
+    if os.cpu_count() < 2:
+        return "needs two processors"
+    sleep_until_frames_come(site, "")
+    sleep_until_frames_come(site, ",pollers=1")
     return None
 
 

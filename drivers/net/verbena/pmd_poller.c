@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_service.h>
 #include <rte_service_component.h>
 
@@ -46,7 +47,7 @@ round_of(struct pmd_poller *p)
 		pmd_steer(p, pkts, n, q);
 		pmd_give_staged(p);
 	}
-	p->rounds++;
+	atomic_fetch_add_explicit(&p->rounds, 1, memory_order_relaxed);
 	p->empty += total == 0;
 	p->packets += total;
 	return total;
@@ -272,8 +273,11 @@ pmd_services_run(struct pmd_port *port, bool run)
 	for (uint16_t i = 0; i < port->num_pollers; i++)
 		port->pollers[i].by_service = served;
 	for (uint16_t i = 0; i < port->num_rxq; i++) {
-		if (port->rxq[i] != NULL)
+		if (port->rxq[i] != NULL) {
 			port->rxq[i]->by_service = served;
+			port->rxq[i]->helps = false;
+			port->rxq[i]->seen_at = rte_rdtsc();
+		}
 	}
 	pmd_gates_open(port);
 }

@@ -171,6 +171,10 @@ struct pmd_rxq {
 	struct pmd_share *share;
 	/* What rx_burst writes. */
 	_Atomic uint64_t packets __rte_cache_aligned; /* that came directly */
+	/* Whether the service cores come round. */
+	uint32_t empty; /* bursts without a frame */
+	bool helps; /* they do not: it polls as well */
+	uint64_t seen_rounds, seen_at; /* TSC */
 	/* Set up. */
 	struct pmd_cring own __rte_cache_aligned;
 	struct rte_mempool *mp;
@@ -234,7 +238,8 @@ struct pmd_poller {
 	uint16_t num_touched;
 	struct pmd_given *given; /* for each queue */
 	struct pmd_lost lost;
-	uint64_t rounds, empty, packets, roce, flow;
+	_Atomic uint64_t rounds;
+	uint64_t empty, packets, roce, flow;
 	bool crossed; /* a watermark: to be told when the baton is given back */
 	_Atomic uint64_t busy __rte_cache_aligned;
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_power_intrinsics.h>
 
 #include "pmd_private.h"
@@ -46,7 +47,7 @@ run_port(struct pmd_port *port, uint16_t own, uint16_t *turn)
 static inline void
 run_member(struct pmd_rxq *q, struct pmd_rxq *member)
 {
-	if (member->port->started && !member->by_service)
+	if (member->port->started && (!member->by_service || q->helps))
 		run_port(member->port, member->queue, &q->next_poller);
 }
 
@@ -75,12 +76,44 @@ run_pollers(struct pmd_rxq *q)
 	}
 }
 
+/*
+ * A core that is set to run a service need not do it: it may not have been started, or be stuck in
+ * another service. After a while without a round nobody relies on it any more.
+ */
+#define LOOK_AFTER 1024 /* empty bursts; a power of two */
+#define PATIENCE_MS 100
+
+static void __rte_noinline
+look_at_service(struct pmd_rxq *q)
+{
+	uint64_t rounds = 0, now = rte_rdtsc();
+
+	for (uint16_t i = 0; i < q->port->num_pollers; i++)
+		rounds += atomic_load_explicit(&q->port->pollers[i].rounds, memory_order_relaxed);
+	if (rounds != q->seen_rounds) {
+		q->seen_rounds = rounds;
+		q->seen_at = now;
+	} else if (now - q->seen_at > rte_get_tsc_hz() / 1000 * PATIENCE_MS) {
+		q->helps = true;
+	}
+}
+
+static inline bool
+is_served(struct pmd_rxq *q, uint16_t got)
+{
+	if (!q->by_service || q->helps)
+		return false;
+	if (got == 0 && (++q->empty & (LOOK_AFTER - 1)) == 0)
+		look_at_service(q);
+	return true;
+}
+
 static uint16_t
 rx_polled(struct pmd_rxq *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t got = rte_ring_sc_dequeue_burst(q->cring->ring, (void **)pkts, n, NULL);
 
-	if (got == n || q->by_service)
+	if (got == n || is_served(q, got))
 		return got;
 	run_pollers(q);
 	return got + rte_ring_sc_dequeue_burst(q->cring->ring, (void **)&pkts[got], n - got, NULL);
