@@ -121,9 +121,8 @@ def expected_skip(name):
 
 def run_module(site, module):
     from vrbtest import Failure, require
-    before = ["unshare", "-r"] if site.identity.user else []
     process = site.start(["/usr/bin/python3", "-B", site.folder / "rdmacore.py", "--inside",
-                          site.folder, module], name=module, before=before)
+                          site.folder, module], name=module, before=site.before)
     process.wait(LIMIT)
     line = next((x for x in process.out.splitlines() if x.startswith(RESULTS)), None)
     require(process.status == 0 and line, process.describe())
@@ -147,12 +146,13 @@ def run_module(site, module):
 
 
 def main():
-    from vrbtest import Site, Suite, arguments, identities
+    from vrbtest import Site, Suite, arguments, root_identities
     args = arguments("rdma-core's own tests", (["module"], {"nargs": "*"}))
     suite = Suite()
     ran = {}
-    for identity in identities():
+    for identity, before in root_identities():
         with Site(args.verbena, identity) as site:
+            site.before = before
             unpack(site.folder)
             for module in args.module or MODULES:
                 suite.check(f"{module} as {identity.name}",

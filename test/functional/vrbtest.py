@@ -69,6 +69,23 @@ def identities():
     return [Identity()] + ([Identity("nobody")] if os.geteuid() == 0 else [])
 
 
+AS_ROOT = ("unshare", "-r")  # a user namespace in which any user has the id of root
+
+
+def root_identities():
+    """The identities that can show a program the user id of root, and how: (identity, before)."""
+    found = []
+    for identity in identities():
+        if not identity.user and os.geteuid() == 0:
+            found.append((identity, ()))
+        elif subprocess.run([*AS_ROOT, "true"], cwd="/", stderr=subprocess.DEVNULL,
+                            **identity.popen_args()).returncode == 0:
+            found.append((identity, AS_ROOT))
+        else:
+            print(f"left out: {identity.name} may not make a user namespace here", flush=True)
+    return found
+
+
 def listening(port):
     """Whether somebody listens on a TCP port; a connection would disturb the one who does."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
