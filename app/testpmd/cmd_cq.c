@@ -44,8 +44,8 @@ cq_resize(const struct tp_call *call)
 		return tp_refuse(rc, "%s wait in cq %u, more than %u: cq poll %u takes them",
 			tp_plural(waits, "completion"), cq->obj.id, size, cq->obj.id);
 	if (rc == -EIO)
-		return tp_refuse(rc, "cq %u has overflowed, and takes no more completions",
-			cq->obj.id);
+		return tp_refuse(
+			rc, "cq %u has overflowed, and takes no more completions", cq->obj.id);
 	return rc < 0 ? tp_refuse_memory(TP_CQ, rc) : 0;
 }
 

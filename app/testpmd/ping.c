@@ -24,8 +24,8 @@ start(struct tp_job *job)
 	const struct tp_job_conf *c = &job->conf;
 	int rc;
 
-	job->trips = calloc(
-		RTE_MIN(c->count > 0 ? (uint64_t)c->count : TP_MAX_TRIPS, TP_MAX_TRIPS), sizeof(*job->trips));
+	job->trips = calloc(c->count > 0 ? RTE_MIN(c->count, (uint64_t)TP_MAX_TRIPS) : TP_MAX_TRIPS,
+		sizeof(*job->trips));
 	if (job->trips == NULL)
 		return tp_refuse(-ENOMEM, "there is no memory");
 	rc = tp_job_buffers(&c->qp->obj, c->size + tp_job_headroom(c->qp), RECEIVES);
