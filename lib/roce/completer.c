@@ -263,7 +263,7 @@ rnr_nak(struct vrb_qp *qp, uint32_t psn, uint8_t timer, uint64_t now)
 	}
 	vrb_req_seek(qp, psn);
 	req->rnr_wait = true;
-	vrb_timer_set(qp, now + vrb_rnr_ns(timer));
+	vrb_timer_set(qp->engine, &qp->timer, now + vrb_rnr_ns(timer));
 }
 
 static void

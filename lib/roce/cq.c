@@ -33,7 +33,8 @@ vrb_cq_create(struct vrb_engine *e, uint32_t size, void *user, struct vrb_cq **o
 		return -ENOMEM;
 	memset(cq, 0, sizeof(*cq));
 	cq->ring = ring_alloc(size, &entries);
-	if (cq->ring == NULL) {
+	if (cq->ring == NULL || vrb_timer_add(e) < 0) {
+		free(cq->ring);
 		free(cq);
 		return -ENOMEM;
 	}
@@ -42,6 +43,7 @@ vrb_cq_create(struct vrb_engine *e, uint32_t size, void *user, struct vrb_cq **o
 	cq->user = user;
 	cq->engine = e;
 	cq->num = ++e->next_cq;
+	cq->mod.timer.of_cq = true;
 	rte_spinlock_init(&cq->lock);
 	LIST_INSERT_HEAD(&e->cqs, cq, link);
 	e->num_cqs++;
@@ -54,11 +56,75 @@ vrb_cq_destroy(struct vrb_engine *e, struct vrb_cq *cq)
 {
 	if (cq->refs > 0)
 		return -EBUSY;
+	vrb_timer_drop(e, &cq->mod.timer);
 	LIST_REMOVE(cq, link);
 	e->num_cqs--;
 	free(cq->ring);
 	free(cq);
 	return 0;
+}
+
+/** Tells that completions wait; once for each arming. */
+static void
+notify(struct vrb_cq *cq)
+{
+	cq->armed = VRB_CQ_DISARMED;
+	cq->mod.held = 0;
+	vrb_timer_set(cq->engine, &cq->mod.timer, 0);
+	cq->engine->conf.ops->cq_notify(cq->engine->conf.ctx, cq);
+}
+
+static bool
+full(const struct vrb_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_relaxed) -
+		       atomic_load_explicit(&cq->tail, memory_order_acquire) >=
+	       cq->size;
+}
+
+/** Whether what is held back is to be told now. */
+static bool
+mod_is_over(const struct vrb_cq *cq)
+{
+	const struct vrb_cq_moderation *mod = &cq->mod;
+
+	if (mod->count == 0 && mod->period == 0)
+		return true;
+	if (mod->count != 0 && mod->held >= mod->count)
+		return true;
+	if (mod->period != 0 && cq->engine->now >= mod->first + mod->period)
+		return true;
+	/* The next one would overflow it: a program that sleeps has to know. */
+	return full(cq);
+}
+
+int
+vrb_cq_moderate(struct vrb_cq *cq, uint32_t count, uint32_t period_us, uint64_t now)
+{
+	struct vrb_cq_moderation *mod = &cq->mod;
+
+	if (count > VRB_MAX_CQ_COUNT || period_us > VRB_MAX_CQ_PERIOD)
+		return -EINVAL;
+	if (cq->overrun)
+		return -EIO;
+	cq->engine->now = now;
+	mod->count = count;
+	mod->period = period_us * UINT64_C(1000);
+	if (mod->held == 0)
+		return 0;
+	if (mod_is_over(cq))
+		notify(cq);
+	else
+		vrb_timer_set(
+			cq->engine, &mod->timer, mod->period != 0 ? mod->first + mod->period : 0);
+	return 0;
+}
+
+void
+vrb_cq_timer(struct vrb_cq *cq)
+{
+	/* Set only while something is held back. */
+	notify(cq);
 }
 
 int
@@ -69,6 +135,8 @@ vrb_cq_resize(struct vrb_engine *e, struct vrb_cq *cq, uint32_t size)
 
 	if (size == 0 || size > VRB_MAX_CQE)
 		return -EINVAL;
+	if (cq->overrun)
+		return -EIO;
 	ring = ring_alloc(size, &entries);
 	if (ring == NULL)
 		return -ENOMEM;
@@ -89,6 +157,8 @@ vrb_cq_resize(struct vrb_engine *e, struct vrb_cq *cq, uint32_t size)
 	cq->mask = entries - 1;
 	cq->size = size;
 	rte_spinlock_unlock(&cq->lock);
+	if (cq->mod.held > 0 && mod_is_over(cq))
+		notify(cq);
 	return 0;
 }
 
@@ -153,6 +223,9 @@ vrb_cq_reserve(struct vrb_cq *cq)
 				"its queue pairs",
 				cq->size);
 			vrb_engine_async(cq->engine, VRB_EVENT_CQ_ERR, cq->user);
+			/* No more will come that could end the wait. */
+			if (cq->mod.held > 0)
+				notify(cq);
 			return &scratch;
 		}
 	}
@@ -161,6 +234,23 @@ vrb_cq_reserve(struct vrb_cq *cq)
 	cqe->flow_tag = 0;
 	cqe->cvlan = 0;
 	return cqe;
+}
+
+/** A completion that an armed CQ was waiting for. @return whether it is not to be told yet */
+static bool
+hold_back(struct vrb_cq *cq, uint32_t status)
+{
+	struct vrb_cq_moderation *mod = &cq->mod;
+
+	/* A failure is not what a program wants to hear late. */
+	if (status != VRB_WC_SUCCESS)
+		return false;
+	if (mod->held++ == 0) {
+		mod->first = cq->engine->now;
+		if (mod->period != 0)
+			vrb_timer_set(cq->engine, &mod->timer, mod->first + mod->period);
+	}
+	return !mod_is_over(cq);
 }
 
 void
@@ -174,6 +264,8 @@ vrb_cq_publish(struct vrb_cq *cq, bool solicited)
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
 	if (cq->armed == VRB_CQ_DISARMED || (cq->armed == VRB_CQ_ARMED_SOLICITED && !solicited))
 		return;
-	cq->armed = VRB_CQ_DISARMED;
-	cq->engine->conf.ops->cq_notify(cq->engine->conf.ctx, cq);
+	if (unlikely(cq->mod.count != 0 || cq->mod.period != 0) &&
+		hold_back(cq, cq->ring[head & cq->mask].status))
+		return;
+	notify(cq);
 }

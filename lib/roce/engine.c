@@ -244,15 +244,21 @@ vrb_engine_forget(struct vrb_qp *qp)
 	if (qp->is_active)
 		TAILQ_REMOVE(&e->active, qp, active);
 	qp->is_active = false;
-	vrb_timer_remove(qp);
+	vrb_timer_remove(e, &qp->timer);
 }
 
 static void
 run_timers(struct vrb_engine *e)
 {
+	struct vrb_timer *t;
 	struct vrb_qp *qp;
 
-	while ((qp = vrb_timer_due(e, e->now)) != NULL) {
+	while ((t = vrb_timer_due(e, e->now)) != NULL) {
+		if (t->of_cq) {
+			vrb_cq_timer(container_of(t, struct vrb_cq, mod.timer));
+			continue;
+		}
+		qp = container_of(t, struct vrb_qp, timer);
 		vrb_comp_timer(qp, e->now);
 		vrb_engine_schedule(qp);
 	}

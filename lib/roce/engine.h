@@ -185,9 +185,7 @@ struct vrb_qp {
 	bool is_active;
 	_Atomic bool rung;
 	struct vrb_qp *rung_next;
-	uint64_t timer; /* when something is due, 0: nothing */
-	uint64_t timer_key; /* key in the heap: at most timer */
-	uint32_t timer_pos; /* place in the heap, from 1; 0: not in it */
+	struct vrb_timer timer;
 
 	struct vrb_path path; /* to the peer; of UD unused */
 	bool on_board;
@@ -221,9 +219,9 @@ struct vrb_engine {
 	uint32_t max_mtu;
 	TAILQ_HEAD(, vrb_qp) active;
 	_Atomic(struct vrb_qp *) rung;
-	/* heap of QPs by timer_key; heap[1] is the earliest */
-	struct vrb_qp **heap;
-	uint32_t heap_len, heap_cap;
+	/* heap of timers by key; heap[1] is the earliest */
+	struct vrb_timer **heap;
+	uint32_t heap_len, heap_cap, num_timers;
 	struct vrb_qp **qps; /* by QPN & (VRB_MAX_QP - 1) */
 	uint32_t num_qps, next_qpn;
 	struct vrb_mr **mrs; /* by key >> 8 */
@@ -265,10 +263,15 @@ void vrb_engine_schedule_first(struct vrb_qp *qp);
 void vrb_engine_overruns(struct vrb_engine *e);
 
 /* timer.c */
-void vrb_timer_set(struct vrb_qp *qp, uint64_t when);
-void vrb_timer_remove(struct vrb_qp *qp);
-/** The next QP whose timer is due, its timer cleared; NULL: none. */
-struct vrb_qp *vrb_timer_due(struct vrb_engine *e, uint64_t now);
+/** Makes room for one more timer. @return 0 or -ENOMEM */
+int vrb_timer_add(struct vrb_engine *e);
+/** The reverse; @p t is gone from the heap. */
+void vrb_timer_drop(struct vrb_engine *e, struct vrb_timer *t);
+/** @param when 0: never */
+void vrb_timer_set(struct vrb_engine *e, struct vrb_timer *t, uint64_t when);
+void vrb_timer_remove(struct vrb_engine *e, struct vrb_timer *t);
+/** The next timer that is due, cleared; NULL: none. */
+struct vrb_timer *vrb_timer_due(struct vrb_engine *e, uint64_t now);
 uint64_t vrb_timer_next(struct vrb_engine *e);
 
 /* packet.c */
@@ -371,11 +374,16 @@ vrb_direct_waits(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
 struct vrb_cqe *vrb_cq_reserve(struct vrb_cq *cq);
 /** Makes the reserved entry visible. @param solicited counts for a solicited-only arming */
 void vrb_cq_publish(struct vrb_cq *cq, bool solicited);
+/** The period of a moderated CQ is over: notifies. */
+void vrb_cq_timer(struct vrb_cq *cq);
 /** Removes the completions of a QP that the program has not polled. */
 void vrb_cq_forget(struct vrb_cq *cq, const struct vrb_qp *qp);
 
 /* srq.c */
 int vrb_rq_init(struct vrb_rq *rq, uint32_t max_wr, uint32_t max_sge);
+/** The queue goes to RESET: forgets what was posted, and takes no more until vrb_rq_open(). */
+void vrb_rq_close(struct vrb_rq *rq);
+void vrb_rq_open(struct vrb_rq *rq);
 /** The SRQ that XRC requests name by @p num, or NULL. */
 struct vrb_srq *vrb_srq_find(const struct vrb_engine *e, uint32_t num);
 /** The next receive of the QP's queue (an SRQ's is copied and its slot freed), or NULL. */

@@ -68,7 +68,10 @@ queues_init(struct vrb_qp *qp, struct vrb_qp_init *init)
 		return qp->resp.srq_copy == NULL ? -ENOMEM : 0;
 	}
 	qp->rq = &qp->own_rq;
-	return vrb_rq_init(&qp->own_rq, init->max_recv_wr, RTE_MAX(init->max_recv_sge, 1u));
+	if (vrb_rq_init(&qp->own_rq, init->max_recv_wr, RTE_MAX(init->max_recv_sge, 1u)) < 0)
+		return -ENOMEM;
+	qp->own_rq.closed = true;
+	return 0;
 }
 
 static void
@@ -164,21 +167,6 @@ check_init(const struct vrb_engine *e, const struct vrb_qp_init *init)
 	return e->num_qps >= VRB_MAX_QP ? -ENOMEM : 0;
 }
 
-static int
-grow_heap(struct vrb_engine *e)
-{
-	struct vrb_qp **heap;
-
-	if (e->num_qps + 2 <= e->heap_cap)
-		return 0;
-	heap = realloc(e->heap, (e->heap_cap + 64) * sizeof(*heap));
-	if (heap == NULL)
-		return -ENOMEM;
-	e->heap = heap;
-	e->heap_cap += 64;
-	return 0;
-}
-
 /** The operations that a type of queue pair can be asked for, as bits. */
 static uint32_t
 operations(enum vrb_qp_type type)
@@ -233,7 +221,7 @@ vrb_qp_create(struct vrb_engine *e, struct vrb_qp_init *init, struct vrb_qp **ou
 	qp = alloc_zeroed(sizeof(*qp));
 	if (qp == NULL)
 		return -ENOMEM;
-	if (queues_init(qp, init) < 0 || grow_heap(e) < 0) {
+	if (queues_init(qp, init) < 0 || vrb_timer_add(e) < 0) {
 		queues_free(qp);
 		free(qp);
 		return -ENOMEM;
@@ -256,6 +244,7 @@ vrb_qp_create(struct vrb_engine *e, struct vrb_qp_init *init, struct vrb_qp **ou
 		qp->rss = *init->rss;
 		qp->init.rss = NULL; /* the caller's */
 		/* It receives from the start, and has no other state. */
+		qp->own_rq.closed = false;
 		atomic_store_explicit(&qp->state, VRB_QPS_RTR, memory_order_relaxed);
 	}
 	qp->qpn = take_qpn(e);
@@ -277,6 +266,7 @@ vrb_qp_destroy(struct vrb_qp *qp)
 	}
 	vrb_direct_close(qp);
 	vrb_engine_forget(qp);
+	vrb_timer_drop(e, &qp->timer);
 	vrb_mcast_forget(qp);
 	vrb_mw_forget_qp(e, qp);
 	vrb_raw_unhold(e, &qp->raw);
@@ -427,13 +417,16 @@ vrb_qp_error(struct vrb_qp *qp)
 
 	if (old == VRB_QPS_ERR)
 		return;
+	/* From here on what is posted is flushed, and not refused. */
+	if (old == VRB_QPS_RESET && qp->rq == &qp->own_rq)
+		vrb_rq_open(&qp->own_rq);
 	atomic_store_explicit(&qp->state, VRB_QPS_ERR, memory_order_relaxed);
 	vrb_board_drop_qp(qp);
 	qp->direct.moving = false;
 	/* The state before the look at the queues: who posts after that look sees the state and
 	 * rings. */
 	atomic_thread_fence(memory_order_seq_cst);
-	vrb_timer_set(qp, 0);
+	vrb_timer_set(qp->engine, &qp->timer, 0);
 	/* A NAK that ends the connection still goes out, and the answers before it. */
 	if (!qp->resp.nak_final) {
 		qp->resp.ops_tail = qp->resp.ops_head;

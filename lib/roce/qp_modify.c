@@ -220,7 +220,9 @@ to_reset(struct vrb_qp *qp)
 	struct vrb_sq *sq = &qp->sq;
 	uint32_t idx, head;
 
-	vrb_timer_set(qp, 0);
+	/* Before the lock of the send queue is taken: who posts after that sees it. */
+	atomic_store_explicit(&qp->state, VRB_QPS_RESET, memory_order_relaxed);
+	vrb_timer_set(qp->engine, &qp->timer, 0);
 	vrb_direct_close(qp);
 	vrb_mw_forget_qp(qp->engine, qp);
 	if (qp->send_cq != NULL)
@@ -234,13 +236,8 @@ to_reset(struct vrb_qp *qp)
 	atomic_store_explicit(&sq->tail, head, memory_order_release);
 	sq->next = head;
 	rte_spinlock_unlock(&sq->lock);
-	if (qp->rq == &qp->own_rq) {
-		rte_spinlock_lock(&qp->own_rq.lock);
-		atomic_store_explicit(&qp->own_rq.tail,
-			atomic_load_explicit(&qp->own_rq.head, memory_order_relaxed),
-			memory_order_release);
-		rte_spinlock_unlock(&qp->own_rq.lock);
-	}
+	if (qp->rq == &qp->own_rq)
+		vrb_rq_close(&qp->own_rq);
 	free(qp->resp.ops);
 	free(qp->resp.saved);
 	memset(&qp->req, 0, sizeof(qp->req));
@@ -267,6 +264,8 @@ enter(struct vrb_qp *qp, enum vrb_qp_state from, enum vrb_qp_state to)
 	}
 	if (to == VRB_QPS_RESET)
 		to_reset(qp);
+	else if (to == VRB_QPS_INIT && qp->rq == &qp->own_rq)
+		vrb_rq_open(&qp->own_rq);
 	else if (to == VRB_QPS_RTR)
 		to_rtr(qp);
 	else if (to == VRB_QPS_RTS && from == VRB_QPS_RTR)

@@ -388,7 +388,7 @@ sent(struct vrb_qp *qp, uint32_t psns, bool ackreq, uint64_t now)
 		return;
 	}
 	req->since_ack = ackreq ? 0 : req->since_ack + 1;
-	if (qp->timer == 0)
+	if (qp->timer.at == 0)
 		vrb_req_timer(qp, now);
 }
 
@@ -581,11 +581,11 @@ vrb_req_timer(struct vrb_qp *qp, uint64_t now)
 		return;
 	/* IBTA: 0 means no timer at all. */
 	if (qp->attr.timeout == 0 || qp->req.psn == qp->req.una) {
-		vrb_timer_set(qp, 0);
+		vrb_timer_set(qp->engine, &qp->timer, 0);
 		return;
 	}
 	t = TIMEOUT_UNIT_NS << qp->attr.timeout;
 	if (t < TIMEOUT_SHORT_NS)
 		t = RTE_MIN(4 * t, TIMEOUT_SHORT_NS);
-	vrb_timer_set(qp, now + t);
+	vrb_timer_set(qp->engine, &qp->timer, now + t);
 }

@@ -30,6 +30,25 @@ vrb_rq_init(struct vrb_rq *rq, uint32_t max_wr, uint32_t max_sge)
 	return 0;
 }
 
+void
+vrb_rq_close(struct vrb_rq *rq)
+{
+	/* Under the lock: a post comes before, and is forgotten, or after, and is refused. */
+	rte_spinlock_lock(&rq->lock);
+	rq->closed = true;
+	atomic_store_explicit(&rq->tail, atomic_load_explicit(&rq->head, memory_order_relaxed),
+		memory_order_release);
+	rte_spinlock_unlock(&rq->lock);
+}
+
+void
+vrb_rq_open(struct vrb_rq *rq)
+{
+	rte_spinlock_lock(&rq->lock);
+	rq->closed = false;
+	rte_spinlock_unlock(&rq->lock);
+}
+
 struct vrb_srq *
 vrb_srq_find(const struct vrb_engine *e, uint32_t num)
 {

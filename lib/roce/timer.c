@@ -1,128 +1,150 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Deadlines of queue pairs: a binary heap that is lazy about postponing.
+ * Deadlines of queue pairs and of completion queues: a binary heap that is lazy about postponing.
  *
- * A retransmission timer is pushed back with every acknowledgement and hardly ever fires. So a QP's
- * place in the heap (timer_key) is allowed to be too early: it is corrected when it gets to the
+ * A retransmission timer is pushed back with every acknowledgement and hardly ever fires. So a
+ * timer's place in the heap (key) is allowed to be too early: it is corrected when it gets to the
  * top.
  */
+#include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "engine.h"
 
-static void
-place(struct vrb_engine *e, uint32_t pos, struct vrb_qp *qp)
+int
+vrb_timer_add(struct vrb_engine *e)
 {
-	e->heap[pos] = qp;
-	qp->timer_pos = pos;
+	struct vrb_timer **heap;
+
+	if (e->num_timers + 2 > e->heap_cap) {
+		heap = realloc(e->heap, (e->heap_cap + 64) * sizeof(*heap));
+		if (heap == NULL)
+			return -ENOMEM;
+		e->heap = heap;
+		e->heap_cap += 64;
+	}
+	e->num_timers++;
+	return 0;
+}
+
+void
+vrb_timer_drop(struct vrb_engine *e, struct vrb_timer *t)
+{
+	vrb_timer_remove(e, t);
+	e->num_timers--;
+}
+
+static void
+place(struct vrb_engine *e, uint32_t pos, struct vrb_timer *t)
+{
+	e->heap[pos] = t;
+	t->pos = pos;
 }
 
 static void
 sift_up(struct vrb_engine *e, uint32_t pos)
 {
-	struct vrb_qp *qp = e->heap[pos];
+	struct vrb_timer *t = e->heap[pos];
 
-	while (pos > 1 && e->heap[pos / 2]->timer_key > qp->timer_key) {
+	while (pos > 1 && e->heap[pos / 2]->key > t->key) {
 		place(e, pos, e->heap[pos / 2]);
 		pos /= 2;
 	}
-	place(e, pos, qp);
+	place(e, pos, t);
 }
 
 static void
 sift_down(struct vrb_engine *e, uint32_t pos)
 {
-	struct vrb_qp *qp = e->heap[pos];
+	struct vrb_timer *t = e->heap[pos];
 	uint32_t child;
 
 	while ((child = pos * 2) <= e->heap_len) {
-		if (child < e->heap_len &&
-			e->heap[child + 1]->timer_key < e->heap[child]->timer_key)
+		if (child < e->heap_len && e->heap[child + 1]->key < e->heap[child]->key)
 			child++;
-		if (e->heap[child]->timer_key >= qp->timer_key)
+		if (e->heap[child]->key >= t->key)
 			break;
 		place(e, pos, e->heap[child]);
 		pos = child;
 	}
-	place(e, pos, qp);
+	place(e, pos, t);
 }
 
 void
-vrb_timer_remove(struct vrb_qp *qp)
+vrb_timer_remove(struct vrb_engine *e, struct vrb_timer *t)
 {
-	struct vrb_engine *e = qp->engine;
-	uint32_t pos = qp->timer_pos;
-	struct vrb_qp *last;
+	uint32_t pos = t->pos;
+	struct vrb_timer *last;
 
-	qp->timer = 0;
+	t->at = 0;
 	if (pos == 0)
 		return;
-	qp->timer_pos = 0;
+	t->pos = 0;
 	last = e->heap[e->heap_len--];
-	if (last == qp)
+	if (last == t)
 		return;
 	place(e, pos, last);
 	sift_up(e, pos);
-	sift_down(e, last->timer_pos);
+	sift_down(e, last->pos);
 }
 
 void
-vrb_timer_set(struct vrb_qp *qp, uint64_t when)
+vrb_timer_set(struct vrb_engine *e, struct vrb_timer *t, uint64_t when)
 {
-	struct vrb_engine *e = qp->engine;
-
-	qp->timer = when;
+	t->at = when;
 	if (when == 0)
 		return; /* its place in the heap goes when it gets to the top */
-	if (qp->timer_pos == 0) {
-		/* The heap has room for every QP: it grows with their number (vrb_qp_create()). */
-		qp->timer_key = when;
-		place(e, ++e->heap_len, qp);
-		sift_up(e, qp->timer_pos);
-	} else if (when < qp->timer_key) {
-		qp->timer_key = when;
-		sift_up(e, qp->timer_pos);
+	if (t->pos == 0) {
+		/* The heap has room for every timer: it grows with their number (vrb_timer_add()).
+		 */
+		t->key = when;
+		place(e, ++e->heap_len, t);
+		sift_up(e, t->pos);
+	} else if (when < t->key) {
+		t->key = when;
+		sift_up(e, t->pos);
 	}
 }
 
 /** Makes the top of the heap tell the truth. */
-static struct vrb_qp *
+static struct vrb_timer *
 settle(struct vrb_engine *e)
 {
 	while (e->heap_len > 0) {
-		struct vrb_qp *qp = e->heap[1];
+		struct vrb_timer *t = e->heap[1];
 
-		if (qp->timer == 0) {
-			vrb_timer_remove(qp);
-		} else if (qp->timer > qp->timer_key) {
-			qp->timer_key = qp->timer;
+		if (t->at == 0) {
+			vrb_timer_remove(e, t);
+		} else if (t->at > t->key) {
+			t->key = t->at;
 			sift_down(e, 1);
 		} else {
-			return qp;
+			return t;
 		}
 	}
 	return NULL;
 }
 
-struct vrb_qp *
+struct vrb_timer *
 vrb_timer_due(struct vrb_engine *e, uint64_t now)
 {
-	struct vrb_qp *qp;
+	struct vrb_timer *t;
 
 	/* The common case costs one comparison. */
-	if (e->heap_len == 0 || e->heap[1]->timer_key > now)
+	if (e->heap_len == 0 || e->heap[1]->key > now)
 		return NULL;
-	qp = settle(e);
-	if (qp == NULL || qp->timer > now)
+	t = settle(e);
+	if (t == NULL || t->at > now)
 		return NULL;
-	vrb_timer_remove(qp);
-	return qp;
+	vrb_timer_remove(e, t);
+	return t;
 }
 
 uint64_t
 vrb_timer_next(struct vrb_engine *e)
 {
-	struct vrb_qp *qp = settle(e);
+	struct vrb_timer *t = settle(e);
 
-	return qp == NULL ? UINT64_MAX : qp->timer;
+	return t == NULL ? UINT64_MAX : t->at;
 }

@@ -13,6 +13,8 @@
 #define VRB_MAX_INLINE 1024 /* bytes of inline data */
 #define VRB_MAX_CQ 65536 /* completion queues */
 #define VRB_MAX_CQE 4194303 /* entries of a completion queue */
+#define VRB_MAX_CQ_COUNT 65535 /* completions of an event, with CQ moderation */
+#define VRB_MAX_CQ_PERIOD 4095 /* microseconds that CQ moderation holds an event back */
 #define VRB_MAX_SRQ 16384 /* shared receive queues */
 #define VRB_MAX_SRQ_WR 65536 /* work requests of a shared receive queue */
 #define VRB_MAX_SRQ_SGE 32 /* scatter-gather elements of a shared receive queue's work request */

@@ -143,6 +143,7 @@ struct vrb_rq {
 	uint32_t max_wr;
 	uint32_t max_sge;
 	rte_spinlock_t lock __rte_cache_aligned;
+	bool closed; /* of a queue in RESET: nothing is posted; under lock */
 	uint32_t seen_tail;
 	_Atomic uint32_t head;
 	_Atomic uint32_t tail __rte_cache_aligned; /* next entry that the responder takes */
@@ -207,6 +208,24 @@ struct vrb_cqe {
 #define VRB_CQ_ARMED_SOLICITED 1u
 #define VRB_CQ_ARMED_ANY 2u
 
+/** A deadline of the engine (timer.c), as part of whom it is for. */
+struct vrb_timer {
+	uint64_t at; /* when it is due, ns; 0: never */
+	uint64_t key; /* its key in the heap: at most at */
+	uint32_t pos; /* its place in the heap, from 1; 0: not in it */
+	bool of_cq; /* a CQ's, not a queue pair's */
+};
+
+/** How long the notification of an armed CQ is held back. Under the baton. */
+struct vrb_cq_moderation {
+	uint32_t count; /* completions that end it; 0: no number does */
+	uint64_t period; /* ns after the first of them; 0: no time does */
+	/* Since the CQ was armed; 0 and unset when nothing is held back. */
+	uint32_t held; /* completions that are to be told */
+	uint64_t first; /* when the first of them came */
+	struct vrb_timer timer;
+};
+
 struct vrb_cq {
 	struct vrb_cqe *ring;
 	uint32_t mask;
@@ -225,6 +244,7 @@ struct vrb_cq {
 	_Atomic uint32_t head __rte_cache_aligned;
 	uint32_t seen_tail;
 	uint32_t armed; /* under the baton */
+	struct vrb_cq_moderation mod;
 };
 
 /** The oldest completion, or NULL. The caller holds cq->lock; the entry is valid until

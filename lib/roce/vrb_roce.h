@@ -233,13 +233,23 @@ int vrb_cq_destroy(struct vrb_engine *e, struct vrb_cq *cq);
 /**
  * Gives the CQ another size, both ways; completions in it and its being armed stay. Takes cq->lock
  * itself.
- * @return 0, -EINVAL (size 0, above the limit, or below what waits in it; nothing is changed),
- * -ENOMEM
+ * @return 0, -EINVAL (size 0, above the limit, or below what waits in it), -EIO (it has overflowed,
+ * and takes no more completions whatever its size), -ENOMEM; then nothing is changed
  */
 int vrb_cq_resize(struct vrb_engine *e, struct vrb_cq *cq, uint32_t size);
 /** Asks for one notification: at the next completion, or at the next solicited or failed one. An
  * arming for any is not weakened. */
 void vrb_cq_arm(struct vrb_cq *cq, bool solicited_only);
+/**
+ * Holds back the notification of an armed CQ until @p count completions have come since it was
+ * armed, or @p period_us microseconds have passed since the first of them, whichever is first. Of
+ * the two, 0 is none; both 0 (as made) hold nothing back. For a CQ that is armed for solicited
+ * completions only those count. A failed completion, and one that fills the CQ, is told at once.
+ * What is held back already goes by the new values from here on.
+ * @return 0, or -EINVAL (above VRB_MAX_CQ_COUNT or VRB_MAX_CQ_PERIOD), -EIO (the CQ has
+ * overflowed); then nothing is changed
+ */
+int vrb_cq_moderate(struct vrb_cq *cq, uint32_t count, uint32_t period_us, uint64_t now);
 
 /* ---- shared receive queues ---- */
 

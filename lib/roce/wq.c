@@ -39,6 +39,7 @@ vrb_wq_create(struct vrb_engine *e, struct vrb_pd *pd, struct vrb_cq *cq, uint32
 		free(wq);
 		return -ENOMEM;
 	}
+	wq->rq.closed = true;
 	wq->engine = e;
 	wq->pd = pd;
 	wq->cq = cq;
@@ -100,23 +101,12 @@ vrb_wq_error(struct vrb_wq *wq)
 {
 	if (vrb_wq_state(wq) == VRB_WQS_ERR)
 		return;
+	/* As in vrb_qp_error(): what is posted is flushed from here on, also out of RESET. */
+	vrb_rq_open(&wq->rq);
 	atomic_store_explicit(&wq->state, VRB_WQS_ERR, memory_order_relaxed);
 	/* As in vrb_qp_error(): who posts after the look at the queue sees the state. */
 	atomic_thread_fence(memory_order_seq_cst);
 	flush(wq);
-}
-
-/** What was posted is forgotten without completion. */
-static void
-to_reset(struct vrb_wq *wq)
-{
-	struct vrb_rq *rq = &wq->rq;
-
-	atomic_store_explicit(&wq->state, VRB_WQS_RESET, memory_order_relaxed);
-	rte_spinlock_lock(&rq->lock);
-	atomic_store_explicit(&rq->tail, atomic_load_explicit(&rq->head, memory_order_relaxed),
-		memory_order_release);
-	rte_spinlock_unlock(&rq->lock);
 }
 
 int
@@ -132,12 +122,15 @@ vrb_wq_modify(struct vrb_wq *wq, enum vrb_wq_state to, uint64_t now)
 	if ((unsigned int)to >= VRB_WQS_NUM || !allowed[vrb_wq_state(wq)][to])
 		return -EINVAL;
 	wq->engine->now = now;
-	if (to == VRB_WQS_RESET)
-		to_reset(wq);
-	else if (to == VRB_WQS_ERR)
+	if (to == VRB_WQS_ERR) {
 		vrb_wq_error(wq);
-	else
+	} else {
 		atomic_store_explicit(&wq->state, to, memory_order_relaxed);
+		if (to == VRB_WQS_RESET)
+			vrb_rq_close(&wq->rq); /* without completions */
+		else
+			vrb_rq_open(&wq->rq);
+	}
 	vrb_engine_overruns(wq->engine);
 	return 0;
 }

@@ -32,6 +32,7 @@ fill_ops(struct verbs_context *v)
 	v->query_device_ex = vrb_verbs_query_device_ex;
 	v->query_rt_values = vrb_verbs_query_rt_values;
 	v->create_cq_ex = vrb_verbs_create_cq_ex;
+	v->modify_cq = vrb_verbs_modify_cq;
 	v->create_srq_ex = vrb_verbs_create_srq_ex;
 	v->get_srq_num = vrb_verbs_get_srq_num;
 	v->create_qp_ex = vrb_verbs_create_qp_ex;

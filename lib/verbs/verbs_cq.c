@@ -146,6 +146,9 @@ vrb_verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *
 	return &cq->ibv;
 }
 
+#define OVERFLOWED \
+	"the queue has overflowed and takes no more completions; destroy it and make a larger one"
+
 int
 ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
@@ -164,7 +167,36 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	if (rc == -EINVAL)
 		return vrb_fail(
 			EINVAL, "more than %d completions wait in the queue; poll them first", cqe);
+	if (rc == -EIO)
+		return vrb_fail(EIO, OVERFLOWED);
 	return rc ? vrb_fail(-rc, "there is no memory for %d entries", cqe) : 0;
+}
+
+int
+vrb_verbs_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
+{
+	const struct ibv_moderate_cq *m = &attr->moderate;
+	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
+	struct vrb_vcq *cq = vrb_to_cq(ibv);
+	int rc;
+
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return vrb_fail(EINVAL, "attr_mask is %#x; there is only IBV_CQ_ATTR_MODERATE",
+			attr->attr_mask);
+	rc = vrb_enter(ctx);
+	if (!rc) {
+		if (attr->attr_mask & IBV_CQ_ATTR_MODERATE)
+			rc = vrb_cq_moderate(
+				cq->cq, m->cq_count, m->cq_period, vrb_nic_now(cq->nic));
+		vrb_leave(ctx);
+	}
+	if (rc == -EINVAL)
+		return vrb_fail(EINVAL,
+			"cq_count is %u and cq_period %u; they are at most %d and %d microseconds",
+			m->cq_count, m->cq_period, VRB_MAX_CQ_COUNT, VRB_MAX_CQ_PERIOD);
+	if (rc == -EIO)
+		return vrb_fail(EIO, OVERFLOWED);
+	return -rc;
 }
 
 int

@@ -237,6 +237,11 @@ vrb_rq_post(struct vrb_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	int rc = 0;
 
 	rte_spinlock_lock(&rq->lock);
+	if (unlikely(rq->closed)) {
+		rte_spinlock_unlock(&rq->lock);
+		*bad = wr;
+		return -ENOTCONN;
+	}
 	for (n = 0; wr; wr = wr->next, n++) {
 		wqe = vrb_rq_slot(rq, n);
 		rc = likely(wqe != NULL) ? fill_recv(rq, wqe, wr) : -ENOMEM;
@@ -278,10 +283,6 @@ check_recv(const struct vrb_vqp *qp)
 		return vrb_explain_call(EINVAL, "ibv_post_recv",
 			"QP %#x has no receive queue of its own; use ibv_post_srq_recv",
 			qp->ibv.qp_base.qp_num);
-	/* IBTA 10.3.1: nothing can be posted in RESET. */
-	if (unlikely(vrb_qp_state(qp->qp) == VRB_QPS_RESET))
-		return vrb_explain_call(EINVAL, "ibv_post_recv",
-			"QP %#x is in state RESET; move it to INIT first", qp->ibv.qp_base.qp_num);
 	return 0;
 }
 
@@ -297,6 +298,10 @@ vrb_verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 		return rc;
 	}
 	rc = vrb_rq_post(qp->rq, wr, bad);
+	/* IBTA 10.3.1: nothing can be posted in RESET. */
+	if (unlikely(rc == -ENOTCONN))
+		return vrb_explain_call(EINVAL, "ibv_post_recv",
+			"QP %#x is in state RESET; move it to INIT first", ibv->qp_num);
 	/*
 	 * In the error state receives are flushed at once. Either the engine sees this post when it
 	 * enters that state, or this sees the state: the fence orders the post before the load, as

@@ -331,6 +331,7 @@ int vrb_verbs_query_port(
 struct ibv_mw *vrb_verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vrb_verbs_dealloc_mw(struct ibv_mw *mw);
 int vrb_verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int vrb_verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *vrb_verbs_create_cq_ex(
 	struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 int vrb_verbs_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
@@ -406,7 +407,8 @@ const char *vrb_state_name(int state);
 int vrb_wqe_bind(struct vrb_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 	const struct ibv_mw_bind_info *info);
 
-/** Posts receives to a receive queue. @return 0 or -errno with *bad set */
+/** Posts receives to a receive queue. @return 0, or with *bad set -ENOTCONN (the queue is in RESET)
+ * or another -errno */
 int vrb_rq_post(struct vrb_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* Destroying what a closed context has left behind; under the baton. */

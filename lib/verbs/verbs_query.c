@@ -84,6 +84,8 @@ vrb_verbs_query_device_ex(struct ibv_context *context,
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
 	all.device_cap_flags_ex = VRB_CAPS;
 	all.phys_port_cnt_ex = 1;
+	all.cq_mod_caps.max_cq_count = VRB_MAX_CQ_COUNT;
+	all.cq_mod_caps.max_cq_period = VRB_MAX_CQ_PERIOD;
 	vrb_raw_caps(&all);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, RTE_MIN(attr_size, sizeof(all)));

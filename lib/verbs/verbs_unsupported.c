@@ -35,7 +35,6 @@ NO_INT(destroy_flow_action, struct ibv_flow_action *action)
 NO_POINTER(struct ibv_flow_action, create_flow_action_esp, struct ibv_context *context,
 	struct ibv_flow_action_esp_attr *attr)
 NO_INT(modify_qp_rate_limit, struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
-NO_INT(modify_cq, struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 
 static int
 vrb_verbs_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op)
@@ -99,7 +98,6 @@ vrb_ops_unsupported(struct verbs_context *v)
 	v->destroy_flow_action = vrb_verbs_destroy_flow_action;
 	v->create_flow_action_esp = vrb_verbs_create_flow_action_esp;
 	v->modify_qp_rate_limit = vrb_verbs_modify_qp_rate_limit;
-	v->modify_cq = vrb_verbs_modify_cq;
 	v->post_srq_ops = vrb_verbs_post_srq_ops;
 }
 

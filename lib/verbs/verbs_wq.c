@@ -71,12 +71,10 @@ post_wq_recv(struct ibv_wq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 		*bad = wr;
 		return ENODEV;
 	}
-	if (unlikely(vrb_wq_state(wq->wq) == VRB_WQS_RESET)) {
-		*bad = wr;
+	rc = vrb_rq_post(&wq->wq->rq, wr, bad);
+	if (unlikely(rc == -ENOTCONN))
 		return vrb_explain_call(EINVAL, "ibv_post_wq_recv",
 			"WQ %#x is in state RESET; move it to RDY first", ibv->wq_num);
-	}
-	rc = vrb_rq_post(&wq->wq->rq, wr, bad);
 	/* As in vrb_verbs_post_recv(): either the engine sees this post when it enters the error
 	 * state, or this sees the state. */
 	atomic_thread_fence(memory_order_seq_cst);

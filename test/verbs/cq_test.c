@@ -152,6 +152,10 @@ overflow_is_an_event(void **state)
 	/* The queue pairs that use it fail, too; their events are of no interest here. */
 	while (next_event(r, &event, 50))
 		;
+	/* A larger queue would be of no use: it takes no more. */
+	expect_errno(ibv_resize_cq(r->cq, 64), EIO);
+	assert_int_equal(next_status(r->cq), IBV_WC_SUCCESS);
+	expect_errno(ibv_resize_cq(r->cq, 64), EIO);
 }
 
 static void

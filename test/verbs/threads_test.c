@@ -160,6 +160,8 @@ queue_is_resized_under_traffic(void **state)
 	}
 	s.stop = 1;
 	pthread_join(t, NULL);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 19999);
 	assert_int_equal(seen, 20000);
 	assert_int_equal(s.failed, 0);
 }
@@ -220,6 +222,121 @@ one_thread_sends_and_another_receives(void **state)
 	ibv_destroy_cq(other.cq);
 }
 
+/* ---- queues that are reset while they are posted to ---- */
+
+#define RESETS 60
+
+struct resets {
+	struct rig *r;
+	struct ibv_wq *wq; /* or NULL: the queue pair */
+	atomic_int go; /* number of the round in which it is posted */
+	atomic_int refused; /* the last round in which it was posted after the reset */
+	atomic_int reset; /* the last round in which the reset was done */
+	atomic_int stop;
+};
+
+static int
+post_once(struct resets *s)
+{
+	struct ibv_recv_wr wr = {.wr_id = 1}, *bad;
+
+	return s->wq ? ibv_post_wq_recv(s->wq, &wr, &bad) : ibv_post_recv(s->r->b, &wr, &bad);
+}
+
+static void *
+post_until_refused(void *arg)
+{
+	struct resets *s = arg;
+	bool last;
+	int round;
+
+	while (!s->stop) {
+		round = s->go;
+		if (round == s->refused) {
+			sched_yield();
+			continue;
+		}
+		/* A post that begins after the reset is refused for certain, and is the last. */
+		last = s->reset == round;
+		post_once(s);
+		if (last)
+			s->refused = round;
+	}
+	return NULL;
+}
+
+static int
+set_state(struct resets *s, bool error)
+{
+	struct ibv_wq_attr wq = {.attr_mask = IBV_WQ_ATTR_STATE};
+	struct ibv_qp_attr qp;
+
+	wq.wq_state = error ? IBV_WQS_ERR : IBV_WQS_RESET;
+	qp.qp_state = error ? IBV_QPS_ERR : IBV_QPS_RESET;
+	return s->wq ? ibv_modify_wq(s->wq, &wq) : ibv_modify_qp(s->r->b, &qp, IBV_QP_STATE);
+}
+
+static void
+open_queue(struct resets *s)
+{
+	struct ibv_wq_attr wq = {.attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY};
+
+	if (s->wq)
+		assert_int_equal(ibv_modify_wq(s->wq, &wq), 0);
+	else
+		step(s->r, s->r->b, IBV_QPS_INIT, NULL);
+}
+
+/* Nothing that was posted before a reset, or beside it, is there afterwards. */
+static void
+reset_beside_posts(struct rig *r, struct ibv_wq *wq)
+{
+	struct resets s = {.r = r, .wq = wq};
+	struct ibv_wc wc;
+	pthread_t t;
+	int i;
+
+	pthread_create(&t, NULL, post_until_refused, &s);
+	for (i = 1; i <= RESETS; i++) {
+		open_queue(&s);
+		s.go = i;
+		if (i % 2)
+			sched_yield();
+		assert_int_equal(set_state(&s, false), 0);
+		s.reset = i;
+		while (s.refused != i)
+			sched_yield();
+		open_queue(&s);
+		assert_int_equal(set_state(&s, true), 0); /* flushes what is there */
+		assert_int_equal(ibv_poll_cq(r->cq, 1, &wc), 0);
+		assert_int_equal(set_state(&s, false), 0);
+	}
+	s.stop = 1;
+	pthread_join(t, NULL);
+}
+
+static void
+reset_queue_pair_keeps_no_receive(void **state)
+{
+	struct rig *r = *state;
+
+	r->b = make_qp(r, NULL, NULL);
+	reset_beside_posts(r, NULL);
+}
+
+static void
+reset_work_queue_keeps_no_receive(void **state)
+{
+	struct rig *r = *state;
+	struct ibv_wq_init_attr attr = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 64, .max_sge = 1, .pd = r->pd, .cq = r->cq};
+	struct ibv_wq *wq = ibv_create_wq(r->ctx, &attr);
+
+	assert_non_null(wq);
+	reset_beside_posts(r, wq);
+	assert_int_equal(ibv_destroy_wq(wq), 0);
+}
+
 int
 main(void)
 {
@@ -228,6 +345,8 @@ main(void)
 		TEST_PAIR(objects_come_and_go_beside_traffic),
 		TEST_PAIR(queue_is_resized_under_traffic),
 		TEST_DEVICE(one_thread_sends_and_another_receives),
+		TEST_DEVICE(reset_queue_pair_keeps_no_receive),
+		TEST_DEVICE(reset_work_queue_keeps_no_receive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
