@@ -204,23 +204,26 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
 	struct vrb_vcq *cq = vrb_to_cq(ibv);
-	uint32_t users = 0;
-	int rc;
+	uint32_t users, comp = 0, err = 0;
 
-	rc = vrb_enter(ctx);
-	if (!rc) {
-		users = cq->cq->refs;
-		rc = vrb_cq_destroy(ctx->engine, cq->cq);
-		vrb_leave(ctx);
+	if (vrb_enter(ctx))
+		return vrb_fail(
+			ENODEV, "the device belongs to the process that this one was forked from");
+	users = cq->cq->refs;
+	if (!users) {
+		if (ibv->channel)
+			comp = vrb_evq_cancel(&vrb_to_channel(ibv->channel)->evq, &cq->comp);
+		err = vrb_evq_cancel(&ctx->async, &cq->err);
 	}
-	if (rc)
-		return vrb_fail(-rc, "%u queue pairs use it; destroy them first", users);
-	/* From here on the engine makes no more events of it. */
-	if (ibv->channel)
-		vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
-			vrb_evq_cancel(&vrb_to_channel(ibv->channel)->evq, &cq->comp));
-	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
-		vrb_evq_cancel(&ctx->async, &cq->err));
+	vrb_leave(ctx);
+	if (users)
+		return vrb_fail(EBUSY, "%u queue pairs use it; destroy them first", users);
+	/* Who has an event and has not acknowledged it may still poll and arm the queue. */
+	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed, comp);
+	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->async_events_completed, err);
+	vrb_nic_lock(ctx->nic);
+	vrb_cq_destroy(ctx->engine, cq->cq);
+	vrb_nic_unlock(ctx->nic);
 	count_channel(cq, -1);
 	vrb_obj_remove(ctx, VRB_KIND_CQ, &cq->obj);
 	free_cq(cq);

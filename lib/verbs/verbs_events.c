@@ -101,7 +101,7 @@ vrb_evq_post(struct vrb_evq *q, struct vrb_event *e)
 {
 	int state = evq_lock(q);
 
-	if (!e->pending++)
+	if (!e->closed && !e->pending++)
 		TAILQ_INSERT_TAIL(&q->events, e, link);
 	evq_unlock(q, state);
 }
@@ -145,6 +145,7 @@ vrb_evq_cancel(struct vrb_evq *q, struct vrb_event *e)
 	int state = evq_lock(q);
 	uint32_t reported = e->reported;
 
+	e->closed = true;
 	if (e->pending) {
 		TAILQ_REMOVE(&q->events, e, link);
 		e->pending = 0;

@@ -84,6 +84,7 @@ struct vrb_event {
 	TAILQ_ENTRY(vrb_event) link;
 	uint32_t pending; /* events that wait */
 	uint32_t reported; /* events that the program has taken */
+	bool closed; /* its object is being destroyed: no more are added */
 	void *obj;
 	int type;
 };
@@ -104,7 +105,8 @@ void vrb_evq_post(struct vrb_evq *q, struct vrb_event *e);
 /** Takes the oldest event; waits for one unless the descriptor is O_NONBLOCK. @return NULL: errno
  * of read(2) */
 struct vrb_event *vrb_evq_get(struct vrb_evq *q);
-/** Removes what waits of @p e. @return how many events of it the program has taken, in all */
+/** Removes what waits of @p e, and takes no more. @return how many events of it the program has
+ * taken, in all */
 uint32_t vrb_evq_cancel(struct vrb_evq *q, struct vrb_event *e);
 /** Waits until *completed has reached @p reported. */
 void vrb_evq_wait_acks(

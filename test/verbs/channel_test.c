@@ -307,6 +307,10 @@ destroying_a_queue_waits_for_acknowledgements(void **state)
 	pthread_create(&t, NULL, destroy_cq, &d);
 	usleep(50000);
 	assert_int_equal(d.done, 0);
+	/* Until then the queue is there. */
+	assert_int_equal(next_status(cq), IBV_WC_SUCCESS);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(ibv_resize_cq(cq, 100), 0);
 	ibv_ack_cq_events(cq, 1);
 	pthread_join(t, NULL);
 	assert_int_equal(d.done, 1);
