@@ -363,16 +363,18 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	vrb_nic_progress(ctx->nic);
 	vrb_nic_lock(ctx->nic);
 	busy = vrb_qp_flows(qp->qp) > 0 || vrb_mcast_groups(qp->qp) > 0;
-	if (!busy)
-		drop_handle(qp);
+	for (i = 0; !busy && i < VRB_QP_EVENTS; i++)
+		reported += vrb_evq_cancel(&ctx->async, &qp->events[i]);
 	vrb_nic_unlock(ctx->nic);
 	if (busy)
 		return vrb_fail(EBUSY,
 			"flow rules send frames to QP %#x, or it is attached to multicast groups",
 			ibv->qp_num);
-	for (i = 0; i < VRB_QP_EVENTS; i++)
-		reported += vrb_evq_cancel(&ctx->async, &qp->events[i]);
+	/* Who has an event and has not acknowledged it may still query and modify it. */
 	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, reported);
+	vrb_nic_lock(ctx->nic);
+	drop_handle(qp);
+	vrb_nic_unlock(ctx->nic);
 	vrb_obj_remove(ctx, VRB_KIND_QP, &qp->obj);
 	vrb_qp_free(qp);
 	return 0;

@@ -215,20 +215,23 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
 	struct vrb_vsrq *srq = vrb_to_srq(ibv);
-	uint32_t users = 0, reported = 0;
-	int i, rc;
+	uint32_t users, reported = 0;
+	int i;
 
-	rc = vrb_enter(ctx);
-	if (!rc) {
-		users = srq->srq->refs;
-		rc = destroy_in_engine(srq);
-		vrb_leave(ctx);
-	}
-	if (rc)
-		return vrb_fail(-rc, "%u queue pairs use it; destroy them first", users);
-	for (i = 0; i < VRB_SRQ_EVENTS; i++)
+	if (vrb_enter(ctx))
+		return vrb_fail(
+			ENODEV, "the device belongs to the process that this one was forked from");
+	users = srq->srq->refs;
+	for (i = 0; !users && i < VRB_SRQ_EVENTS; i++)
 		reported += vrb_evq_cancel(&ctx->async, &srq->events[i]);
+	vrb_leave(ctx);
+	if (users)
+		return vrb_fail(EBUSY, "%u queue pairs use it; destroy them first", users);
+	/* Who has an event and has not acknowledged it may still post to the queue and arm it. */
 	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, reported);
+	vrb_nic_lock(ctx->nic);
+	destroy_in_engine(srq);
+	vrb_nic_unlock(ctx->nic);
 	vrb_obj_remove(ctx, VRB_KIND_SRQ, &srq->obj);
 	free_srq(srq);
 	return 0;

@@ -222,18 +222,24 @@ vrb_verbs_destroy_wq(struct ibv_wq *ibv)
 {
 	struct vrb_ctx *ctx = vrb_to_ctx(ibv->context);
 	struct vrb_vwq *wq = vrb_to_wq(ibv);
-	int rc;
+	uint32_t reported = 0;
+	bool busy;
 
-	rc = vrb_enter(ctx);
-	if (!rc) {
-		rc = vrb_wq_destroy(wq->wq);
-		vrb_leave(ctx);
-	}
-	if (rc)
-		return vrb_fail(-rc, "WQ %#x stands in an indirection table; destroy that first",
+	if (vrb_enter(ctx))
+		return vrb_fail(
+			ENODEV, "the device belongs to the process that this one was forked from");
+	busy = wq->wq->refs > 0;
+	if (!busy)
+		reported = vrb_evq_cancel(&ctx->async, &wq->fatal);
+	vrb_leave(ctx);
+	if (busy)
+		return vrb_fail(EBUSY, "WQ %#x stands in an indirection table; destroy that first",
 			ibv->wq_num);
-	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed,
-		vrb_evq_cancel(&ctx->async, &wq->fatal));
+	/* Who has the event and has not acknowledged it may still look at the queue. */
+	vrb_evq_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, reported);
+	vrb_nic_lock(ctx->nic);
+	vrb_wq_destroy(wq->wq);
+	vrb_nic_unlock(ctx->nic);
 	vrb_obj_remove(ctx, VRB_KIND_WQ, &wq->obj);
 	free_wq(wq);
 	return 0;

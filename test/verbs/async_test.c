@@ -174,6 +174,8 @@ destroying_waits_for_the_acknowledgement(void **state)
 	pthread_create(&t, NULL, destroy, &d);
 	usleep(50000);
 	assert_int_equal(d.done, 0);
+	/* Until then it is there. */
+	assert_int_equal(state_of(event.element.qp), IBV_QPS_ERR);
 	ibv_ack_async_event(&event);
 	pthread_join(t, NULL);
 	r->b = NULL;
