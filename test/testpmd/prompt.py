@@ -25,6 +25,13 @@ PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 CTRL_C, CTRL_D, TAB, UP = b"\x03", b"\x04", b"\t", b"\x1b[A"
 
 
+def environment(folder):
+    """Ours, on a network of its own. Meson names the folder of the verbs library for the loader:
+    DPDK's plugins, which verbena-testpmd loads, want the system's."""
+    ours = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "LD_PRELOAD")}
+    return {**ours, "XDG_RUNTIME_DIR": folder}
+
+
 def die_with_us():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -36,7 +43,7 @@ class Program:
         self.said = ""
         self.popen = subprocess.Popen([*(program or [PROGRAM]), *args], stdin=stdin, stdout=stdout,
                                       stderr=subprocess.STDOUT,
-                                      env={**os.environ, "XDG_RUNTIME_DIR": test.folder},
+                                      env=environment(test.folder),
                                       preexec_fn=die_with_us)
         test.addCleanup(self.end)
 
@@ -156,7 +163,7 @@ class Case(unittest.TestCase):
             f.write(lines)
         done = subprocess.run([PROGRAM, "--cmdline-file", path, *args], capture_output=True,
                               text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "XDG_RUNTIME_DIR": self.folder})
+                              env=environment(self.folder))
         return done.returncode, done.stdout, done.stderr
 
 
@@ -191,7 +198,7 @@ class Batch(Case):
                      ["--port", "net_nonsense0"]):
             done = subprocess.run([PROGRAM, *args], capture_output=True, text=True,
                                   timeout=PATIENCE, stdin=subprocess.DEVNULL,
-                                  env={**os.environ, "XDG_RUNTIME_DIR": self.folder})
+                                  env=environment(self.folder))
             self.assertEqual(done.returncode, 2, args)
             self.assertIn("verbena-testpmd: ", done.stderr)
 
