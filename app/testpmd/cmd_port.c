@@ -167,7 +167,7 @@ port_config(const struct tp_call *call)
 {
 	uint16_t port = tp_num(call, "port", 0);
 	struct rte_eth_dev_info info;
-	struct tp_port_conf conf;
+	struct tp_port_conf conf = {0};
 	int rc = tp_port_check_ours(port);
 
 	if (rc < 0)

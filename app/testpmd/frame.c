@@ -11,6 +11,8 @@
 
 #include "traffic.h"
 
+#define SRC_ADDR 0xc6120001 /* 198.18.0.1 */
+#define DST_ADDR 0xc6130001 /* 198.19.0.1 */
 #define FIRST_PORT 1024
 #define DST_PORT 9 /* discard */
 
@@ -30,8 +32,8 @@ tp_frame_fill(uint8_t *buf, uint32_t len, const struct tp_job_conf *conf, uint64
 	ip->total_length = rte_cpu_to_be_16(len - sizeof(*eth));
 	ip->time_to_live = 64;
 	ip->next_proto_id = IPPROTO_UDP;
-	ip->src_addr = RTE_BE32(RTE_IPV4(198, 18, 0, 1));
-	ip->dst_addr = RTE_BE32(RTE_IPV4(198, 19, 0, 1));
+	ip->src_addr = RTE_BE32(SRC_ADDR);
+	ip->dst_addr = RTE_BE32(DST_ADDR);
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
 	udp->src_port = rte_cpu_to_be_16(FIRST_PORT + flow);
 	udp->dst_port = RTE_BE16(DST_PORT);
