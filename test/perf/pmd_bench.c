@@ -2,17 +2,20 @@
 /*
  * What net_verbena costs: cycles a packet of receiving and sending through a bare port, through
  * net_verbena, net_failsafe and net_bonding over the same kind of port, in turns within one run;
- * and packets a second of RSS to four queues, which one core receives.
+ * and packets a second of RSS to four queues, which one core receives. A net_memif has a peer in
+ * this process, whose work is not measured.
  *
  *   pmd_bench [rounds]
  *
  * With huge pages, if 64 of them are reserved; else without, which hides what is measured behind
  * misses of the TLB.
  */
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_cycles.h>
@@ -27,10 +30,13 @@
 #define MBUFS 16383
 #define FLOWS 256
 #define FRAME 60 /* without CRC: 64 bytes on a wire */
+#define AT_ONCE 16 /* bursts that a peer sends before they are received */
+#define NO_PEER UINT16_MAX
 
 struct way {
 	const char *name, *args; /* of the device, %s: the lower device */
 	uint16_t port;
+	uint16_t peer; /* sends to the lower port, or NO_PEER */
 	double *cycles; /* a packet, of each turn */
 };
 
@@ -87,23 +93,62 @@ start(const char *name, uint16_t port, uint16_t queues, bool rss)
 	return rc;
 }
 
+/* The other end of a net_memif. @param more devargs of this end */
+static uint16_t
+make_peer(unsigned int number, char *more, size_t size)
+{
+	char name[32], args[64];
+	uint16_t port;
+
+	snprintf(name, sizeof(name), "net_memif_peer%u", number);
+	snprintf(args, sizeof(args), "role=server,id=%u,socket=/pmd-bench-%d", number, getpid());
+	snprintf(more, size, ",role=client,id=%u,socket=/pmd-bench-%d", number, getpid());
+	port = plug(name, args);
+	if (start(name, port, 1, false) < 0)
+		exit(1);
+	return port;
+}
+
+static void
+wait_for_peer(const struct way *way)
+{
+	struct rte_eth_link link = {0};
+
+	for (unsigned int i = 0; i < 5000 && !link.link_status; i++) {
+		if (rte_eth_link_get_nowait(way->peer, &link) < 0 || !link.link_status)
+			rte_delay_us_sleep(1000);
+	}
+	if (!link.link_status)
+		die("no connection of", way->name, -ETIMEDOUT);
+}
+
 /* One port of each way over a lower port of its own. @return 0, or -errno: not over this one */
 static int
 make(struct way *way, const char *lower, unsigned int number)
 {
-	char low[32], name[32], args[64];
+	char low[32], name[32], args[160], more[80] = "", dev[128];
+	int rc;
 
+	way->peer = NO_PEER;
+	if (strcmp(lower, "net_memif") == 0)
+		way->peer = make_peer(number, more, sizeof(more));
 	snprintf(low, sizeof(low), "%s%u", lower, number);
+	snprintf(dev, sizeof(dev), "%s%s", low, more);
 	if (way->args == NULL) {
-		way->port = plug(low, "");
+		way->port = plug(low, more[0] == ',' ? more + 1 : more);
 	} else {
+		bool bonding = strcmp(way->name, "net_bonding") == 0;
+
 		snprintf(name, sizeof(name), "%s%u", way->name, number);
-		snprintf(args, sizeof(args), way->args, low);
-		if (strcmp(way->name, "net_bonding") == 0)
-			plug(low, "");
+		snprintf(args, sizeof(args), way->args, bonding ? low : dev);
+		if (bonding)
+			plug(low, more[0] == ',' ? more + 1 : more);
 		way->port = plug(name, args);
 	}
-	return start(way->name, way->port, 1, false);
+	rc = start(way->name, way->port, 1, false);
+	if (rc == 0 && way->peer != NO_PEER)
+		wait_for_peer(way);
+	return rc;
 }
 
 static double
@@ -121,6 +166,58 @@ turn(uint16_t port, unsigned int bursts)
 			rte_pktmbuf_free_bulk(&pkts[sent], n - sent);
 	}
 	return (double)(rte_rdtsc_precise() - begin) / (double)RTE_MAX(packets, 1u);
+}
+
+static void
+peer_sends(uint16_t peer)
+{
+	struct rte_mbuf *pkts[BURST];
+	uint16_t sent;
+
+	if (rte_pktmbuf_alloc_bulk(pool, pkts, BURST) != 0)
+		die("no mbufs for", "frames", -ENOMEM);
+	for (unsigned int k = 0; k < BURST; k++)
+		rte_pktmbuf_append(pkts[k], FRAME);
+	sent = rte_eth_tx_burst(peer, 0, pkts, BURST);
+	rte_pktmbuf_free_bulk(&pkts[sent], BURST - sent);
+}
+
+/* The peer fills the rings, the port is measured, and the peer takes what it has sent. */
+static double
+turn_with_peer(const struct way *way)
+{
+	struct rte_mbuf *pkts[BURST];
+	uint64_t packets = 0, cycles = 0;
+	uint16_t n;
+
+	for (unsigned int i = 0; i < BURSTS; i += AT_ONCE) {
+		uint64_t begin;
+
+		for (unsigned int k = 0; k < AT_ONCE; k++)
+			peer_sends(way->peer);
+		begin = rte_rdtsc_precise();
+		for (unsigned int k = 0; k < AT_ONCE; k++) {
+			uint16_t sent;
+
+			n = rte_eth_rx_burst(way->port, 0, pkts, BURST);
+			sent = rte_eth_tx_burst(way->port, 0, pkts, n);
+			packets += n;
+			if (sent < n)
+				rte_pktmbuf_free_bulk(&pkts[sent], n - sent);
+		}
+		cycles += rte_rdtsc_precise() - begin;
+		while ((n = rte_eth_rx_burst(way->peer, 0, pkts, BURST)) > 0)
+			rte_pktmbuf_free_bulk(pkts, n);
+	}
+	if (packets < BURSTS * BURST / 2)
+		die("lost frames over", way->name, -EIO);
+	return (double)cycles / (double)packets;
+}
+
+static double
+turn_of(const struct way *way)
+{
+	return way->peer != NO_PEER ? turn_with_peer(way) : turn(way->port, BURSTS);
 }
 
 /* Frames that go round through a net_ring. */
@@ -159,12 +256,12 @@ measure(const char *lower, unsigned int rounds)
 		if (strcmp(lower, "net_ring") == 0)
 			fill(ways[w].port);
 		ways[w].cycles = calloc(rounds, sizeof(double));
-		turn(ways[w].port, BURSTS);
+		turn_of(&ways[w]);
 	}
 	for (unsigned int r = 0; r < rounds; r++) {
 		for (unsigned int w = 0; w < RTE_DIM(ways); w++) {
 			if (ways[w].cycles != NULL)
-				ways[w].cycles[r] = turn(ways[w].port, BURSTS);
+				ways[w].cycles[r] = turn_of(&ways[w]);
 		}
 	}
 	for (unsigned int w = 0; w < RTE_DIM(ways); w++) {
@@ -288,6 +385,7 @@ main(int argc, char **argv)
 		die("no memory for", "mbufs", -ENOMEM);
 	measure("net_null", rounds);
 	measure("net_ring", rounds);
+	measure("net_memif", rounds);
 	measure_rss(rounds);
 	return 0;
 }
