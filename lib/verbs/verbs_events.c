@@ -17,7 +17,9 @@
  *   - no event waits: no token is in the descriptor
  *
  * written and taken count the tokens; when they are equal, there is none anywhere. The write is
- * made after the lock was given up, so that the reader that it wakes finds the lock free.
+ * made after the lock was given up, so that the reader that it wakes finds the lock free; sent
+ * counts the writes that are over. While a token is on its way no reader has one, so only
+ * cancelling can empty the list then. It waits for the write, and takes the token back.
  */
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -26,11 +28,14 @@
 
 #include "verbs_private.h"
 
+#define WRITE_PATIENCE 20 /* microseconds; the system call takes about one */
+
 int
 vrb_evq_init(struct vrb_evq *q)
 {
 	TAILQ_INIT(&q->events);
 	q->written = q->taken = 0;
+	atomic_init(&q->sent, 0);
 	q->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (q->fd < 0)
 		return -errno;
@@ -38,9 +43,20 @@ vrb_evq_init(struct vrb_evq *q)
 	return 0;
 }
 
+/* Waits until no thread is in between having unlocked the queue and having written its token. */
+static void
+await_writes(struct vrb_evq *q)
+{
+	while (atomic_load_explicit(&q->sent, memory_order_acquire) != q->written)
+		usleep(WRITE_PATIENCE);
+}
+
 void
 vrb_evq_fini(struct vrb_evq *q)
 {
+	/* The threads of a forked child's parent are not there. */
+	if (!vrb_forked)
+		await_writes(q);
 	close(q->fd);
 	pthread_mutex_destroy(&q->lock);
 }
@@ -61,6 +77,7 @@ settle(struct vrb_evq *q)
 	iov.iov_base = &token;
 	iov.iov_len = sizeof(token);
 	while (q->written != q->taken) {
+		await_writes(q);
 		/* EAGAIN: a reader has it, and will look. EOPNOTSUPP (before Linux 5.8): that
 		 * reader finds nothing and waits on. */
 		if (preadv2(q->fd, &iov, 1, -1, RWF_NOWAIT) != sizeof(token))
@@ -89,10 +106,13 @@ evq_unlock(struct vrb_evq *q, int state)
 	ssize_t rc;
 
 	pthread_mutex_unlock(&q->lock);
-	if (signal)
+	if (signal) {
 		do {
 			rc = write(q->fd, &token, sizeof(token));
 		} while (rc < 0 && errno == EINTR);
+		/* The last touch of the queue, which may be freed from now on. */
+		atomic_fetch_add_explicit(&q->sent, 1, memory_order_release);
+	}
 	pthread_setcancelstate(state, NULL);
 }
 

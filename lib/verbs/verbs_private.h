@@ -23,6 +23,7 @@
 #define VERBS_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 
@@ -92,7 +93,8 @@ struct vrb_event {
 struct vrb_evq {
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, vrb_event) events;
-	uint64_t written; /* tokens that were put into fd */
+	uint64_t written; /* tokens that were put into fd, or will be at once */
+	_Atomic uint64_t sent; /* those of them that are there */
 	uint64_t taken; /* tokens whose taker has looked at the list */
 	int fd;
 };

@@ -19,6 +19,24 @@
 
 bool vrb_forked;
 
+/* A write that takes long, as if its thread had lost the processor. */
+#define LONG_WRITE 50000 /* microseconds */
+
+static atomic_bool writes_are_long, write_has_begun;
+
+ssize_t __real_write(int fd, const void *buf, size_t n);
+ssize_t __wrap_write(int fd, const void *buf, size_t n);
+
+ssize_t
+__wrap_write(int fd, const void *buf, size_t n)
+{
+	if (writes_are_long) {
+		write_has_begun = true;
+		usleep(LONG_WRITE);
+	}
+	return __real_write(fd, buf, n);
+}
+
 static bool
 readable(struct vrb_evq *q)
 {
@@ -199,6 +217,38 @@ cancelling_and_taking_meet(void **state)
 	assert_false(readable(c.q));
 }
 
+static void *
+late_writer(void *arg)
+{
+	struct crowd *c = arg;
+
+	vrb_evq_post(c->q, &c->source[0]);
+	return NULL;
+}
+
+static void
+cancelling_takes_back_a_token_on_its_way(void **state)
+{
+	struct crowd c = {.q = *state};
+	pthread_t t;
+
+	write_has_begun = false;
+	writes_are_long = true;
+	pthread_create(&t, NULL, late_writer, &c);
+	while (!write_has_begun)
+		sched_yield();
+	vrb_evq_cancel(c.q, &c.source[0]);
+	assert_false(readable(c.q));
+	pthread_join(t, NULL);
+	writes_are_long = false;
+	assert_false(readable(c.q));
+	/* The queue goes on as before. */
+	vrb_evq_post(c.q, &c.source[1]);
+	assert_true(readable(c.q));
+	assert_ptr_equal(vrb_evq_get(c.q), &c.source[1]);
+	assert_false(readable(c.q));
+}
+
 #define TEST_QUEUE(name) cmocka_unit_test_setup_teardown(name, open_queue, close_queue)
 
 int
@@ -210,6 +260,7 @@ main(void)
 		TEST_QUEUE(cancelled_events_are_gone),
 		TEST_QUEUE(every_event_is_taken_once),
 		TEST_QUEUE(cancelling_and_taking_meet),
+		TEST_QUEUE(cancelling_takes_back_a_token_on_its_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
