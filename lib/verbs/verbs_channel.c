@@ -43,6 +43,9 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	struct ibv_context *context = channel->context;
 	int users;
 
+	if (unlikely(vrb_forked))
+		return vrb_fail(
+			ENODEV, "the device belongs to the process that this one was forked from");
 	pthread_mutex_lock(&context->mutex);
 	users = channel->refcnt;
 	pthread_mutex_unlock(&context->mutex);

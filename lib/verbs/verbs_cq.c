@@ -196,7 +196,8 @@ vrb_verbs_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 			m->cq_count, m->cq_period, VRB_MAX_CQ_COUNT, VRB_MAX_CQ_PERIOD);
 	if (rc == -EIO)
 		return vrb_fail(EIO, OVERFLOWED);
-	return -rc;
+	return rc ? vrb_fail(-rc, "the device belongs to the process that this one was forked from")
+		  : 0;
 }
 
 int

@@ -203,12 +203,14 @@ child_of_an_open_device_fails(void)
 {
 	struct ibv_context *ctx = try_open();
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(ctx);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE};
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 	int status;
 
-	if (!ctx || !pd || !cq)
+	if (!ctx || !pd || !channel || !cq)
 		return 1;
 	if (!fork()) {
 		alarm(5);
@@ -224,6 +226,10 @@ child_of_an_open_device_fails(void)
 			_exit(6);
 		if (try_open() || errno != ENODEV)
 			_exit(7);
+		if (ibv_destroy_comp_channel(channel) != ENODEV)
+			_exit(8);
+		if (ibv_resize_cq(cq, 8) != ENODEV || ibv_modify_cq(cq, &moderate) != ENODEV)
+			_exit(9);
 		ibv_close_device(ctx);
 		exit(0); /* with the destructors */
 	}
@@ -231,7 +237,10 @@ child_of_an_open_device_fails(void)
 	if (status)
 		return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
 	/* The parent goes on undisturbed. */
-	return ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) || ibv_close_device(ctx) ? 8 : 0;
+	return ibv_destroy_cq(cq) || ibv_destroy_comp_channel(channel) || ibv_dealloc_pd(pd) ||
+			       ibv_close_device(ctx)
+		       ? 10
+		       : 0;
 }
 
 static void
@@ -242,6 +251,8 @@ child_is_told_whose_the_device_is(void **state)
 	unsetenv("VERBENA_EXPLAIN");
 	assert_non_null(strstr(logged(), "ibv_dealloc_pd failed with ENODEV: the device belongs to "
 					 "the process that this one was forked from"));
+	assert_non_null(strstr(logged(), "ibv_resize_cq failed with ENODEV: the device belongs"));
+	assert_non_null(strstr(logged(), "ibv_modify_cq failed with ENODEV: the device belongs"));
 }
 
 static void
