@@ -157,7 +157,9 @@ pmd_pollers_init(struct pmd_port *port)
 	int rc = 0;
 
 	pmd_pollers_fini(port);
-	n = RTE_MAX(1, RTE_MIN(n, RTE_MIN(port->num_lower_rx, PMD_MAX_POLLERS)));
+	n = RTE_MIN(n, port->num_lower_rx);
+	n = RTE_MIN(n, PMD_MAX_POLLERS);
+	n = RTE_MAX(n, 1);
 	port->pollers = aligned_alloc(RTE_CACHE_LINE_SIZE, n * sizeof(*port->pollers));
 	if (port->pollers == NULL)
 		return -ENOMEM;
