@@ -95,7 +95,10 @@ promiscuous(void)
 static bool
 mac_addresses(void)
 {
-	return info.max_mac_addrs == 1;
+	struct rte_ether_addr more = {.addr_bytes = {2, 0, 0, 0, 0, 77}};
+
+	return info.max_mac_addrs == 64 && rte_eth_dev_mac_addr_add(rig.port, &more, 0) == 0 &&
+	       rte_eth_dev_set_mc_addr_list(rig.port, NULL, 0) == 0;
 }
 
 static bool

@@ -54,6 +54,12 @@ set_rss_roce(struct pmd_args *args, unsigned long value)
 	args->rss_roce = value != 0;
 }
 
+static void
+set_mac_filter(struct pmd_args *args, unsigned long value)
+{
+	args->mac_filter = value != 0;
+}
+
 static const struct number numbers[] = {
 	{"pollers", 1, PMD_MAX_POLLERS, false, set_pollers},
 	{"lower_queues", 1, PMD_MAX_LOWER_RXQ, false, set_lower_queues},
@@ -61,6 +67,7 @@ static const struct number numbers[] = {
 	{"rss_key", VRB_RSS_KEY_LEN, VRB_RSS_KEY_MAX, false, set_key_len},
 	{"rx_copy", 0, 1, false, set_rx_copy},
 	{"rss_roce", 0, 1, false, set_rss_roce},
+	{"mac_filter", 0, 1, false, set_mac_filter},
 };
 
 static int

@@ -119,6 +119,8 @@ start(struct pmd_port *port)
 	if (rc == 0)
 		rc = pmd_lower_start(port);
 	if (rc == 0)
+		rc = pmd_mac_start(port);
+	if (rc == 0)
 		rc = pmd_intr_setup(port);
 	return rc;
 }
@@ -241,79 +243,6 @@ pmd_set_link_down(struct rte_eth_dev *dev)
 	struct pmd_port *port = pmd_port_of(dev);
 
 	return port->lower_gone ? -EIO : rte_eth_dev_set_link_down(port->lower_id);
-}
-
-int
-pmd_promisc_on(struct rte_eth_dev *dev)
-{
-	struct pmd_port *port = pmd_port_of(dev);
-
-	return port->lower_gone ? -EIO : rte_eth_promiscuous_enable(port->lower_id);
-}
-
-int
-pmd_promisc_off(struct rte_eth_dev *dev)
-{
-	struct pmd_port *port = pmd_port_of(dev);
-
-	return port->lower_gone ? -EIO : rte_eth_promiscuous_disable(port->lower_id);
-}
-
-int
-pmd_allmulti_on(struct rte_eth_dev *dev)
-{
-	struct pmd_port *port = pmd_port_of(dev);
-
-	return port->lower_gone ? -EIO : rte_eth_allmulticast_enable(port->lower_id);
-}
-
-int
-pmd_allmulti_off(struct rte_eth_dev *dev)
-{
-	struct pmd_port *port = pmd_port_of(dev);
-
-	return port->lower_gone ? -EIO : rte_eth_allmulticast_disable(port->lower_id);
-}
-
-int
-pmd_mac_set(struct rte_eth_dev *dev, struct rte_ether_addr *mac)
-{
-	struct pmd_port *port = pmd_port_of(dev);
-
-	if (port->lower_gone)
-		return -EIO;
-	if (port->roce.engine != NULL && memcmp(mac, &dev->data->mac_addrs[0], sizeof(*mac)) != 0) {
-		PMD_LOG(ERR, "port %u: the address cannot be changed while a RoCE engine is open",
-			port->port_id);
-		return -EBUSY;
-	}
-	return rte_eth_dev_default_mac_addr_set(port->lower_id, mac);
-}
-
-int
-pmd_mac_add(struct rte_eth_dev *dev, struct rte_ether_addr *mac, uint32_t index, uint32_t pool)
-{
-	struct pmd_port *port = pmd_port_of(dev);
-
-	RTE_SET_USED(index);
-	return port->lower_gone ? -EIO : rte_eth_dev_mac_addr_add(port->lower_id, mac, pool);
-}
-
-void
-pmd_mac_remove(struct rte_eth_dev *dev, uint32_t index)
-{
-	struct pmd_port *port = pmd_port_of(dev);
-
-	if (!port->lower_gone)
-		rte_eth_dev_mac_addr_remove(port->lower_id, &dev->data->mac_addrs[index]);
-}
-
-int
-pmd_mc_list(struct rte_eth_dev *dev, struct rte_ether_addr *list, uint32_t n)
-{
-	struct pmd_port *port = pmd_port_of(dev);
-
-	return port->lower_gone ? -EIO : rte_eth_dev_set_mc_addr_list(port->lower_id, list, n);
 }
 
 int

@@ -34,7 +34,7 @@ infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	info->min_rx_bufsize = lower->min_rx_bufsize;
 	info->if_index = lower->if_index;
 	info->speed_capa = lower->speed_capa;
-	info->max_mac_addrs = RTE_MIN(lower->max_mac_addrs, PMD_MAX_MACS);
+	info->max_mac_addrs = PMD_MAX_MACS;
 	info->max_hash_mac_addrs = 0;
 	info->max_rx_queues = lower->max_rx_queues == 0 ? 0 : PMD_MAX_RXQ;
 	info->max_tx_queues = lower->max_tx_queues == 0 ? 0 : PMD_MAX_TXQ;
@@ -274,6 +274,7 @@ bring_up(struct pmd_port *port, struct rte_eth_dev *dev)
 	if (rc < 0)
 		return rc;
 	pmd_rss_init(port);
+	pmd_mac_init(port);
 	dev_fill(dev, port);
 	if (port->args.ip != NULL)
 		rc = pmd_roce_set_ip(port, port->args.ip);
@@ -348,4 +349,4 @@ static struct rte_vdev_driver driver = {
 RTE_PMD_REGISTER_VDEV(net_verbena, driver);
 RTE_PMD_REGISTER_PARAM_STRING(net_verbena,
 	"dev(<devargs>) port=<name> ip=<address> pollers=<n> lower_queues=<n> reta=<64..1024> "
-	"rss_key=<40|52> rx_copy=<0|1> rss_roce=<0|1>");
+	"rss_key=<40|52> rx_copy=<0|1> rss_roce=<0|1> mac_filter=<0|1>");

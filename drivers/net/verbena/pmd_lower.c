@@ -222,6 +222,7 @@ pmd_lower_close(struct pmd_port *port, bool ending)
 {
 	if (port->lower_owned && !port->lower_gone) {
 		watch(port, false);
+		pmd_mac_close(port);
 		if (port->lower_started)
 			rte_eth_dev_stop(port->lower_id);
 		rte_eth_dev_owner_unset(port->lower_id, port->owner.id);

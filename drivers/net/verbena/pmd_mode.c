@@ -18,8 +18,8 @@ bool
 pmd_mode_wants_pollers(const struct pmd_port *port)
 {
 	if (port->rss.on || port->num_flows > 0 || port->isolated || port->rx_todo != 0 ||
-		port->roce.engine != NULL || port->num_lower_rx != port->num_rxq ||
-		port->args.pollers != 0 || port->lower_gone)
+		port->mac.active || port->roce.engine != NULL ||
+		port->num_lower_rx != port->num_rxq || port->args.pollers != 0 || port->lower_gone)
 		return true;
 	for (uint16_t i = 0; i < port->num_rxq; i++) {
 		if (queue_wants_poller(port->rxq[i]))

@@ -120,8 +120,8 @@ pmd_pollers_fini(struct pmd_port *port)
 
 		pmd_lost_sum(port, &lost);
 		port->lost_base = (struct pmd_lost){0 - lost.flow, 0 - lost.isolated,
-			0 - lost.filter, 0 - lost.bad_len, 0 - lost.roce_full, 0 - lost.roce,
-			0 - lost.bytes};
+			0 - lost.filter, 0 - lost.mac, 0 - lost.bad_len, 0 - lost.roce_full,
+			0 - lost.roce, 0 - lost.bytes};
 	}
 	for (uint16_t i = 0; i < port->num_pollers; i++)
 		free_arrays(&port->pollers[i]);

@@ -7,6 +7,7 @@
  *   pmd_ethdev.c     probe and remove, and what the port says of itself
  *   pmd_control.c    configure, start, stop, close, and what is passed to the lower port
  *   pmd_mode.c       which way frames take: direct or by pollers; the change from one to the other
+ *   pmd_mac.c        addresses, where the lower port does not filter them
  *   pmd_rxq.c        Rx queues: set up, watermarks, resize; Rx burst functions
  *   pmd_share.c      queues that several ports share
  *   pmd_cring.c      completion rings, and the buffers posted to queues that copy
@@ -64,6 +65,7 @@
 #define PMD_MAX_POLLERS 16
 #define PMD_MAX_LOWER_RXQ 128
 #define PMD_MAX_MACS 64
+#define PMD_MAX_MULTI 256
 #define PMD_MAX_NEIGH 256
 #define PMD_MAX_PTYPES 32
 #define PMD_RING_MIN 32 /* frames in a completion ring */
@@ -93,6 +95,7 @@ struct pmd_args {
 	uint16_t reta; /* entries */
 	uint8_t key_len; /* of RSS: 40 or 52 */
 	bool rx_copy; /* all queues copy */
+	bool mac_filter; /* addresses are filtered here from the beginning */
 	bool rss_roce; /* RoCE is hashed by its destination QPN in the place of ports */
 };
 
@@ -217,7 +220,7 @@ struct pmd_given {
 
 /** Frames dropped or taken away by a poller, by cause. */
 struct pmd_lost {
-	uint64_t flow, isolated, filter, bad_len, roce_full;
+	uint64_t flow, isolated, filter, mac, bad_len, roce_full;
 	uint64_t roce; /* not lost, but the engine's */
 	uint64_t bytes; /* of all frames that did not come to a queue */
 };
@@ -384,6 +387,34 @@ void pmd_roce_stop(struct pmd_port *port);
 void pmd_roce_fini(struct pmd_port *port);
 int pmd_roce_set_ip(struct pmd_port *port, const char *ip);
 
+/* ---- addresses (pmd_mac.c) ---- */
+
+/** What the program asks for, and whether it is done here. Under the batons. */
+struct pmd_macs {
+	bool on; /* done here */
+	bool active; /* and frames have to be looked at */
+	bool promisc, allmulti;
+	bool lifted; /* the lower port has been made promiscuous */
+	uint32_t num_uni, num_multi;
+	struct rte_ether_addr uni[PMD_MAX_MACS], multi[PMD_MAX_MULTI];
+};
+
+/** Whether the frame is for the port. */
+bool pmd_mac_passes(const struct pmd_port *port, const struct rte_mbuf *m);
+void pmd_mac_init(struct pmd_port *port);
+/** Lets the lower port receive what is to be filtered here. */
+int pmd_mac_start(struct pmd_port *port);
+/** Leaves the lower port as it was. */
+void pmd_mac_close(struct pmd_port *port);
+int pmd_promisc_on(struct rte_eth_dev *dev);
+int pmd_promisc_off(struct rte_eth_dev *dev);
+int pmd_allmulti_on(struct rte_eth_dev *dev);
+int pmd_allmulti_off(struct rte_eth_dev *dev);
+int pmd_mac_set(struct rte_eth_dev *dev, struct rte_ether_addr *mac);
+int pmd_mac_add(struct rte_eth_dev *dev, struct rte_ether_addr *mac, uint32_t index, uint32_t pool);
+void pmd_mac_remove(struct rte_eth_dev *dev, uint32_t index);
+int pmd_mc_list(struct rte_eth_dev *dev, struct rte_ether_addr *list, uint32_t n);
+
 /* ---- the port ---- */
 
 struct pmd_port {
@@ -429,6 +460,7 @@ struct pmd_port {
 	TAILQ_HEAD(, rte_flow) flow_list;
 	uint32_t num_flows;
 	bool isolated;
+	struct pmd_macs mac;
 	struct pmd_roce roce;
 	struct vrb_clock clock;
 	/* Events. */
@@ -443,7 +475,7 @@ struct pmd_port {
 	struct pmd_given given_base[PMD_MAX_RXQ];
 	uint64_t base_roce_packets, base_roce_bytes;
 	struct vrb_stats base_engine;
-	struct rte_ether_addr macs[PMD_MAX_MACS];
+	struct rte_ether_addr macs[PMD_MAX_MACS]; /* ethdev's */
 	uint32_t ptypes[PMD_MAX_PTYPES];
 };
 
@@ -541,14 +573,6 @@ int pmd_mtu_set(struct rte_eth_dev *dev, uint16_t mtu);
 int pmd_link_update(struct rte_eth_dev *dev, int wait);
 int pmd_set_link_up(struct rte_eth_dev *dev);
 int pmd_set_link_down(struct rte_eth_dev *dev);
-int pmd_promisc_on(struct rte_eth_dev *dev);
-int pmd_promisc_off(struct rte_eth_dev *dev);
-int pmd_allmulti_on(struct rte_eth_dev *dev);
-int pmd_allmulti_off(struct rte_eth_dev *dev);
-int pmd_mac_set(struct rte_eth_dev *dev, struct rte_ether_addr *mac);
-int pmd_mac_add(struct rte_eth_dev *dev, struct rte_ether_addr *mac, uint32_t index, uint32_t pool);
-void pmd_mac_remove(struct rte_eth_dev *dev, uint32_t index);
-int pmd_mc_list(struct rte_eth_dev *dev, struct rte_ether_addr *list, uint32_t n);
 int pmd_flow_ctrl_get(struct rte_eth_dev *dev, struct rte_eth_fc_conf *conf);
 int pmd_flow_ctrl_set(struct rte_eth_dev *dev, struct rte_eth_fc_conf *conf);
 int pmd_read_clock(struct rte_eth_dev *dev, uint64_t *clock);

@@ -318,8 +318,10 @@ pmd_roce_set_ip(struct pmd_port *port, const char *ip)
 		return -EINVAL;
 	}
 	if (takes_any_mac(port) && vrb_addr_to_mac(&gid, mac.addr_bytes) == 0 &&
-		rte_eth_dev_default_mac_addr_set(port->lower_id, &mac) == 0)
+		rte_eth_dev_default_mac_addr_set(port->lower_id, &mac) == 0) {
 		rte_ether_addr_copy(&mac, &port->dev->data->mac_addrs[0]);
+		rte_ether_addr_copy(&mac, &port->mac.uni[0]);
+	}
 	r->gid[0] = gid;
 	vrb_addr_link_local(port->dev->data->mac_addrs[0].addr_bytes, &r->gid[1]);
 	r->has_ip = true;

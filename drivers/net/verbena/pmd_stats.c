@@ -3,7 +3,7 @@
  * Figures. What a queue was given is counted by each poller for itself and summed up here; a reset
  * remembers the sums. Every frame that the lower port has received is in exactly one of ipackets,
  * imissed, ierrors, rx_nombuf, and the extended figures rx_roce_packets, rx_flow_drop,
- * rx_isolated_drop and rx_stopped_drop.
+ * rx_isolated_drop, rx_vlan_filter_drop, rx_mac_filter_drop and rx_stopped_drop.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -234,6 +234,7 @@ enum port_figure {
 	RX_FLOW,
 	RX_ISOLATED,
 	RX_FILTER,
+	RX_MAC,
 	RX_LENGTH,
 	RX_ROCE,
 	RX_ROCE_FULL,
@@ -258,6 +259,7 @@ static const char *const port_names[PORT_FIGURES] = {
 	[RX_FLOW] = "rx_flow_drop",
 	[RX_ISOLATED] = "rx_isolated_drop",
 	[RX_FILTER] = "rx_vlan_filter_drop",
+	[RX_MAC] = "rx_mac_filter_drop",
 	[RX_LENGTH] = "rx_length_errors",
 	[RX_ROCE] = "rx_roce_packets",
 	[RX_ROCE_FULL] = "rx_roce_ring_full",
@@ -307,6 +309,7 @@ port_figures(const struct pmd_port *port, uint64_t f[PORT_FIGURES])
 	f[RX_FLOW] = lost.flow;
 	f[RX_ISOLATED] = lost.isolated;
 	f[RX_FILTER] = lost.filter;
+	f[RX_MAC] = lost.mac;
 	f[RX_LENGTH] = lost.bad_len;
 	f[RX_ROCE] = lost.roce;
 	f[RX_ROCE_FULL] = lost.roce_full;

@@ -203,6 +203,11 @@ steer_one(struct pmd_poller *p, struct rte_mbuf *m, uint16_t lower_queue)
 	struct hit hit = {0};
 	bool ruled = false;
 
+	/* An isolated port goes by its rules alone. */
+	if (unlikely(port->mac.active) && !port->isolated && !pmd_mac_passes(port, m)) {
+		lose(p, m, &p->lost.mac);
+		return;
+	}
 	pmd_look(m, &look);
 	if (unlikely(port->roce.engine != NULL) && to_engine(p, m, &look))
 		return;
