@@ -22,6 +22,10 @@
 #define VRB_MAX_PD 65536 /* protection domains */
 #define VRB_MAX_MSG 0x80000000u /* bytes of a message: 2^31 (IBTA 9.7.2) */
 #define VRB_MAX_MR_SIZE (1ull << 47) /* bytes of a memory region: what a process can map */
+#define VRB_MAX_DM_SIZE 1048576 /* bytes of device memory */
+#define VRB_MAX_DM_LOG_ALIGN 20 /* log2 of the alignment of device memory */
+#define VRB_DM_LOG_ALIGN 6 /* at least; a cache line */
+#define VRB_DM_WORD 4 /* bytes: copies to and from device memory are of words */
 #define VRB_MAX_RD_ATOM \
 	128 /* READs and atomics in flight, either direction, for each queue pair \
 	     */

@@ -38,6 +38,7 @@ fill_ops(struct verbs_context *v)
 	v->create_qp_ex = vrb_verbs_create_qp_ex;
 	vrb_raw_ops(v);
 	vrb_parent_ops(v);
+	vrb_dm_ops(v);
 	v->open_qp = vrb_verbs_open_qp;
 	v->open_xrcd = vrb_verbs_open_xrcd;
 	v->close_xrcd = vrb_verbs_close_xrcd;
@@ -117,6 +118,7 @@ abandon_all(struct vrb_ctx *ctx)
 		[VRB_KIND_AH] = vrb_ah_abandon,
 		[VRB_KIND_MW] = vrb_mw_abandon,
 		[VRB_KIND_MR] = vrb_mr_abandon,
+		[VRB_KIND_DM] = vrb_dm_abandon,
 		[VRB_KIND_SRQ] = vrb_srq_abandon,
 		[VRB_KIND_CQ] = vrb_cq_abandon,
 		[VRB_KIND_XRCD] = vrb_xrcd_abandon,

@@ -122,30 +122,24 @@ check_memory(const char *call, uint64_t addr, uint64_t length, unsigned int acce
 	return 0;
 }
 
-static struct ibv_mr *
-reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+/* Registers what the caller has checked, for the call named @p call. @return NULL: errno */
+static struct vrb_vmr *
+add_region(const char *call, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+	unsigned int access)
 {
 	struct vrb_ctx *ctx = vrb_to_ctx(pd->context);
-	const char *call = "ibv_reg_mr";
-	struct vrb_vmr *mr;
+	struct vrb_vmr *mr = calloc(1, sizeof(*mr));
 	int rc;
 
-	access &= ~HINTS;
-	errno = check_access(call, access);
-	if (!errno)
-		errno = check_memory(call, (uintptr_t)addr, length, access);
-	if (errno)
+	if (!mr) {
+		errno = refuse(ENOMEM, "there is no memory");
 		return NULL;
+	}
 	/* The program may have set handlers of its own since; ours has to see faults first. */
 	vrb_guard_install();
 	if (access & IBV_ACCESS_ZERO_BASED) {
 		access &= ~(unsigned int)IBV_ACCESS_ZERO_BASED;
 		iova = 0;
-	}
-	mr = calloc(1, sizeof(*mr));
-	if (!mr) {
-		errno = refuse(ENOMEM, "there is no memory");
-		return NULL;
 	}
 	rc = vrb_enter(ctx);
 	if (!rc) {
@@ -168,6 +162,42 @@ reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 	mr->ibv.lkey = mr->mr->lkey;
 	mr->ibv.rkey = mr->mr->rkey;
 	mr->ibv.handle = vrb_obj_add(ctx, VRB_KIND_MR, &mr->obj);
+	return mr;
+}
+
+static struct ibv_mr *
+reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	const char *call = "ibv_reg_mr";
+	struct vrb_vmr *mr;
+
+	access &= ~HINTS;
+	errno = check_access(call, access);
+	if (!errno)
+		errno = check_memory(call, (uintptr_t)addr, length, access);
+	if (errno)
+		return NULL;
+	mr = add_region(call, pd, addr, length, iova, access);
+	return mr ? &mr->ibv : NULL;
+}
+
+struct ibv_mr *
+vrb_reg_dm(struct ibv_pd *pd, void *mem, size_t length, unsigned int access, atomic_uint *users)
+{
+	const char *call = "ibv_reg_dm_mr";
+	struct vrb_vmr *mr;
+
+	access &= ~HINTS;
+	errno = check_access(call, access);
+	if (errno)
+		return NULL;
+	mr = add_region(call, pd, mem, length, 0, access);
+	if (!mr)
+		return NULL;
+	/* What it is made of has no address that a program may use. */
+	mr->ibv.addr = NULL;
+	mr->dm_users = users;
+	atomic_fetch_add(users, 1);
 	return &mr->ibv;
 }
 
@@ -203,6 +233,8 @@ check_rereg(
 		return refuse(EINVAL,
 			"flags is %#x; it says what changes, in IBV_REREG_MR_CHANGE_*",
 			(unsigned int)flags);
+	if (((const struct vrb_vmr *)mr)->dm_users)
+		return refuse(EINVAL, "the region is of device memory, which stays where it is");
 	if (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != mr->context))
 		return refuse(EINVAL, "pd is missing, or belongs to another context");
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !addr)
@@ -274,6 +306,8 @@ ibv_dereg_mr(struct ibv_mr *ibv)
 		return vrb_fail(-rc,
 			"memory windows are bound to the region; invalidate or free them first");
 	vrb_obj_remove(ctx, VRB_KIND_MR, &mr->obj);
+	if (mr->dm_users)
+		atomic_fetch_sub(mr->dm_users, 1);
 	free(mr);
 	return 0;
 }

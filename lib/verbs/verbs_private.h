@@ -126,6 +126,7 @@ enum vrb_kind {
 	VRB_KIND_AH,
 	VRB_KIND_MW,
 	VRB_KIND_MR,
+	VRB_KIND_DM,
 	VRB_KIND_SRQ,
 	VRB_KIND_CQ,
 	VRB_KIND_XRCD,
@@ -178,6 +179,7 @@ struct vrb_vpd {
 struct vrb_vmr {
 	struct ibv_mr ibv;
 	struct vrb_mr *mr;
+	atomic_uint *dm_users; /* of device memory: counts the regions on it; or NULL */
 	struct vrb_obj obj;
 };
 
@@ -380,6 +382,15 @@ int vrb_parent_dealloc(struct vrb_vpd *parent);
 /** How many parent domains were made of a protection domain. */
 uint32_t vrb_parents(struct vrb_vpd *pd);
 
+/* Device memory (verbs_dm.c). */
+void vrb_dm_ops(struct verbs_context *v);
+/**
+ * Registers device memory, of which @p users counts the regions.
+ * @return the region, or NULL: errno
+ */
+struct ibv_mr *vrb_reg_dm(
+	struct ibv_pd *pd, void *mem, size_t length, unsigned int access, atomic_uint *users);
+
 /** The domain behind an opening of it. */
 struct vrb_xrcd *vrb_xrcd_of(const struct vrb_vxrcd *xrcd);
 
@@ -426,6 +437,7 @@ void vrb_srq_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_ah_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_xrcd_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_mr_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
+void vrb_dm_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_mw_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_pd_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);
 void vrb_td_abandon(struct vrb_obj *obj, struct vrb_ctx *ctx);

@@ -86,6 +86,7 @@ vrb_verbs_query_device_ex(struct ibv_context *context,
 	all.phys_port_cnt_ex = 1;
 	all.cq_mod_caps.max_cq_count = VRB_MAX_CQ_COUNT;
 	all.cq_mod_caps.max_cq_period = VRB_MAX_CQ_PERIOD;
+	all.max_dm_size = VRB_MAX_DM_SIZE;
 	vrb_raw_caps(&all);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, RTE_MIN(attr_size, sizeof(all)));

@@ -25,10 +25,6 @@
 NO_INT(advise_mr, struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 	struct ibv_sge *sg_list, uint32_t num_sges)
 NO_POINTER(struct ibv_mr, alloc_null_mr, struct ibv_pd *pd)
-NO_POINTER(struct ibv_mr, reg_dm_mr, struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
-	size_t length, unsigned int access)
-NO_POINTER(struct ibv_dm, alloc_dm, struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
-NO_INT(free_dm, struct ibv_dm *dm)
 NO_INT(modify_flow_action_esp, struct ibv_flow_action *action,
 	struct ibv_flow_action_esp_attr *attr)
 NO_INT(destroy_flow_action, struct ibv_flow_action *action)
@@ -91,9 +87,6 @@ vrb_ops_unsupported(struct verbs_context *v)
 	fill_compat_slots(&v->context.ops);
 	v->advise_mr = vrb_verbs_advise_mr;
 	v->alloc_null_mr = vrb_verbs_alloc_null_mr;
-	v->reg_dm_mr = vrb_verbs_reg_dm_mr;
-	v->alloc_dm = vrb_verbs_alloc_dm;
-	v->free_dm = vrb_verbs_free_dm;
 	v->modify_flow_action_esp = vrb_verbs_modify_flow_action_esp;
 	v->destroy_flow_action = vrb_verbs_destroy_flow_action;
 	v->create_flow_action_esp = vrb_verbs_create_flow_action_esp;

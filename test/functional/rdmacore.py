@@ -24,7 +24,6 @@ MODULES = ("test_cq", "test_cqex", "test_cq_events", "test_rss_traffic", "test_f
 LIMIT = 120.0
 RESULTS = "RESULTS "
 
-NO_DM = "memory on the device's chip: there is no chip"
 NO_DMABUF = "buffers of a GPU: what is tested is a GPU's driver"
 NO_ALLOCATORS = ("the device makes its queues while it holds its own lock, and an allocator of the "
                  "program may wait for a thread that waits for that lock")
@@ -35,20 +34,8 @@ SKIPS = {
         "the opcode ATOMIC WRITE is not there, and not claimed",
     "test_device.DeviceTest.test_query_gid_ex_bad_flow":
         "the table has as many entries as the device has addresses; none is empty",
-    "test_device.DMTest.test_create_dm": NO_DM,
-    "test_device.DMTest.test_create_dm_bad_flow": NO_DM,
-    "test_device.DMTest.test_destroy_dm": NO_DM,
-    "test_device.DMTest.test_destroy_dm_bad_flow": NO_DM,
-    "test_device.DMTest.test_dm_read": NO_DM,
-    "test_device.DMTest.test_dm_write": NO_DM,
-    "test_device.DMTest.test_dm_write_bad_flow": NO_DM,
-    "test_device.DMTest.test_multi_process_alloc_dm": NO_DM,
-    "test_device.SharedDMTest.test_import_dm": NO_DM,
-    "test_mr.DeviceMemoryAPITest.test_create_dm_mr": NO_DM,
-    "test_mr.DeviceMemoryAPITest.test_dm_bad_access": NO_DM,
-    "test_mr.DeviceMemoryAPITest.test_dm_bad_registration": NO_DM,
-    "test_mr.DeviceMemoryTest.test_dm_traffic": NO_DM,
-    "test_mr.DeviceMemoryTest.test_dm_remote_traffic": NO_DM,
+    "test_device.SharedDMTest.test_import_dm":
+        "a device belongs to one process: there is nothing to import it from",
     "test_mr.DmaBuf": NO_DMABUF,
     "test_parent_domain.ParentDomainTrafficTest.test_huge_page_traffic": NO_ALLOCATORS,
     "test_parent_domain.ParentDomainTrafficTest.test_default_allocators_rc_traffic": NO_ALLOCATORS,

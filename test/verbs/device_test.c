@@ -302,10 +302,8 @@ static void
 unsupported_calls_say_so(void **state)
 {
 	struct rig *r = *state;
-	struct ibv_alloc_dm_attr dm = {.length = 64};
 	struct ibv_sge sge = {0};
 
-	expect_null(ibv_alloc_dm(r->ctx, &dm), EOPNOTSUPP);
 	expect_null(ibv_alloc_null_mr(r->pd), EOPNOTSUPP);
 	expect_null(ibv_reg_dmabuf_mr(r->pd, 0, 4096, 0, -1, 0), EOPNOTSUPP);
 	expect_null(ibv_import_device(r->ctx->cmd_fd), EOPNOTSUPP);
