@@ -62,6 +62,16 @@ queue_start_stop(void)
 }
 
 static bool
+runtime_setup(void)
+{
+	return (info.dev_capa & RTE_ETH_DEV_CAPA_RUNTIME_RX_QUEUE_SETUP) != 0 &&
+	       (info.dev_capa & RTE_ETH_DEV_CAPA_RUNTIME_TX_QUEUE_SETUP) != 0 &&
+	       rte_eth_dev_tx_queue_stop(rig.port, 1) == 0 &&
+	       rte_eth_tx_queue_setup(rig.port, 1, 64, 0, NULL) == 0 &&
+	       rte_eth_dev_tx_queue_start(rig.port, 1) == 0;
+}
+
+static bool
 burst_mode(void)
 {
 	struct rte_eth_burst_mode rx, tx;
@@ -209,6 +219,7 @@ static const struct {
 	{"Power management monitor", monitor},
 	{"Fast mbuf free", fast_free},
 	{"Queue start, stop", queue_start_stop},
+	{"Runtime queue setup", runtime_setup},
 	{"Burst mode info", burst_mode},
 	{"MTU update", mtu},
 	{"Scattered Rx", scattered},

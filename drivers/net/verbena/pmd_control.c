@@ -86,6 +86,8 @@ set_queue_states(struct pmd_port *port, bool started)
 	uint8_t off = RTE_ETH_QUEUE_STATE_STOPPED;
 
 	for (uint16_t i = 0; i < port->num_rxq; i++) {
+		if (port->rxq[i] == NULL)
+			continue; /* not set up again before the port is stopped */
 		port->rxq[i]->stopped = port->rxq[i]->conf.rx_deferred_start != 0;
 		data->rx_queue_state[i] =
 			started && !port->rxq[i]->stopped ? RTE_ETH_QUEUE_STATE_STARTED : off;
@@ -177,7 +179,7 @@ pmd_stop(struct rte_eth_dev *dev)
 	pmd_pollers_lock(port);
 	for (uint16_t i = 0; i < port->num_rxq; i++) {
 		/* Frames of others in a shared queue are theirs. */
-		if (port->rxq[i]->share == NULL) {
+		if (port->rxq[i] != NULL && port->rxq[i]->share == NULL) {
 			pmd_rxq_drain(port->rxq[i]);
 			pmd_cring_arm(port->rxq[i]->cring, 0);
 		}

@@ -47,7 +47,9 @@ infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	info->reta_size = port->args.reta;
 	info->hash_key_size = port->args.key_len;
 	info->flow_type_rss_offloads = pmd_rss_types();
-	info->dev_capa = RTE_ETH_DEV_CAPA_RXQ_SHARE | RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP;
+	info->dev_capa = RTE_ETH_DEV_CAPA_RXQ_SHARE | RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP |
+			 RTE_ETH_DEV_CAPA_RUNTIME_RX_QUEUE_SETUP |
+			 RTE_ETH_DEV_CAPA_RUNTIME_TX_QUEUE_SETUP;
 	info->switch_info.name = "net_verbena";
 	info->switch_info.domain_id = domain;
 	info->switch_info.port_id = dev->data->port_id;

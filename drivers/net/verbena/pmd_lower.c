@@ -331,6 +331,7 @@ setup_queues(struct pmd_port *port)
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->lower_id, &rxd, &txd);
 	if (rc < 0)
 		return rc;
+	port->lower_mp = mp;
 	if (mp == NULL && port->num_lower_rx > 0)
 		mp = own_pool(port, rxd);
 	if (mp == NULL && port->num_lower_rx > 0)

@@ -22,7 +22,8 @@ pmd_mode_wants_pollers(const struct pmd_port *port)
 		port->num_lower_rx != port->num_rxq || port->args.pollers != 0 || port->lower_gone)
 		return true;
 	for (uint16_t i = 0; i < port->num_rxq; i++) {
-		if (queue_wants_poller(port->rxq[i]))
+		/* One that is being set up anew: its frames have to be dropped. */
+		if (port->rxq[i] == NULL || queue_wants_poller(port->rxq[i]))
 			return true;
 	}
 	return false;

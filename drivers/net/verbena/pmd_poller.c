@@ -22,10 +22,8 @@ static void
 refill(struct pmd_port *port)
 {
 	for (uint16_t i = 0; i < port->num_rxq; i++) {
-		struct pmd_cring *c = port->rxq[i]->cring;
-
-		if (c->stock != NULL)
-			pmd_cring_refill(c);
+		if (port->rxq[i] != NULL && port->rxq[i]->cring->stock != NULL)
+			pmd_cring_refill(port->rxq[i]->cring);
 	}
 }
 

@@ -433,6 +433,7 @@ struct pmd_port {
 	struct rte_eth_dev_info lower;
 	uint16_t num_lower_rx, num_lower_tx;
 	uint64_t lower_rx_offloads, lower_tx_offloads; /* those that the lower port does */
+	struct rte_mempool *lower_mp; /* the program's, if the lower port fills buffers of it */
 	struct rte_mempool *lower_pool; /* of frames that are copied afterwards, or NULL */
 	rte_spinlock_t tx_locks[PMD_MAX_TXQ]; /* of the lower port's Tx queues */
 	/* Offloads done here. */
@@ -473,6 +474,7 @@ struct pmd_port {
 	struct rte_eth_stats lower_base; /* at the last reset */
 	struct pmd_lost lost_base;
 	struct pmd_given given_base[PMD_MAX_RXQ];
+	uint64_t tx_gone; /* dropped by queues that are no more */
 	uint64_t base_roce_packets, base_roce_bytes;
 	struct vrb_stats base_engine;
 	struct rte_ether_addr macs[PMD_MAX_MACS]; /* ethdev's */

@@ -278,6 +278,21 @@ check_setup(const struct pmd_port *port, uint16_t queue, uint16_t ndesc,
 			queue, ndesc, PMD_RING_MIN);
 		return -EINVAL;
 	}
+	if (port->started && port->dev->data->dev_conf.intr_conf.rxq != 0) {
+		PMD_LOG(ERR,
+			"port %u: Rx queue %u cannot be set up while the port runs with Rx "
+			"interrupts",
+			port->port_id, queue);
+		return -ENOTSUP;
+	}
+	/* The lower port goes on filling them. */
+	if (port->started && port->lower_mp != NULL && port->lower_mp != mp) {
+		PMD_LOG(ERR,
+			"port %u: Rx queue %u cannot change its mempool while the port runs; with "
+			"rx_copy=1 it could",
+			port->port_id, queue);
+		return -ENOTSUP;
+	}
 	/* As other drivers do: what does not fit is found out when it comes. */
 	if (room_of(mp) < longest(port) && !scatters(port, conf->offloads))
 		PMD_LOG(WARNING,
@@ -341,6 +356,28 @@ rxq_free(struct pmd_rxq *q)
 	free(q);
 }
 
+/* Of a port that runs: pollers see the queue when it is complete. */
+static int
+join_running(struct pmd_rxq *q)
+{
+	struct pmd_port *port = q->port;
+	int rc = 0;
+
+	q->stopped = true;
+	q->by_service = port->pollers[0].by_service;
+	q->seen_at = rte_rdtsc();
+	if (q->cring->stock == NULL && must_copy(port, q))
+		rc = pmd_cring_add_stock(q->cring, q->mp);
+	if (rc < 0)
+		return rc;
+	pmd_pollers_lock(port);
+	for (uint16_t i = 0; i < port->num_pollers; i++)
+		port->pollers[i].copies |= q->cring->stock != NULL;
+	port->rxq[q->queue] = q;
+	pmd_pollers_unlock(port);
+	return 0;
+}
+
 int
 pmd_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsigned int socket,
 	const struct rte_eth_rxconf *conf, struct rte_mempool *mp)
@@ -367,6 +404,8 @@ pmd_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsigned 
 	atomic_init(&q->gate.closed, 1);
 	pthread_mutex_lock(&port->lock);
 	rc = make_ring(q);
+	if (rc == 0 && port->started)
+		rc = join_running(q);
 	if (rc == 0) {
 		port->rxq[queue] = q;
 		dev->data->rx_queues[queue] = q;
@@ -391,8 +430,13 @@ pmd_rxq_release(struct rte_eth_dev *dev, uint16_t queue)
 	/* Others may be running our pollers for the sake of a shared queue. */
 	pmd_gates_close(port);
 	pmd_pollers_lock(port);
+	/* What has come directly is told by the port from now on. */
+	if (port->started)
+		port->given_base[queue].packets -=
+			atomic_load_explicit(&q->packets, memory_order_relaxed) - q->base_packets;
 	port->rxq[queue] = NULL;
 	dev->data->rx_queues[queue] = NULL;
+	pmd_mode_update(port);
 	pmd_pollers_unlock(port);
 	rxq_free(q);
 	pmd_gates_open(port);

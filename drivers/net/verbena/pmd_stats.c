@@ -103,7 +103,7 @@ tx_stats(
 
 	stats->opackets = lower->opackets - RTE_MIN(lower->opackets, roce);
 	stats->obytes = lower->obytes - RTE_MIN(lower->obytes, roce_bytes);
-	stats->oerrors = lower->oerrors;
+	stats->oerrors = lower->oerrors + port->tx_gone;
 	for (uint16_t i = 0; i < n; i++) {
 		const struct pmd_txq *q = port->dev->data->tx_queues[i];
 
@@ -197,6 +197,7 @@ pmd_stats_reset(struct rte_eth_dev *dev)
 		if (q != NULL)
 			q->base_dropped = q->dropped;
 	}
+	port->tx_gone = 0;
 	port->base_roce_packets = port->roce.tx_packets;
 	port->base_roce_bytes = port->roce.tx_bytes;
 	if (port->roce.engine != NULL)
@@ -314,6 +315,7 @@ port_figures(const struct pmd_port *port, uint64_t f[PORT_FIGURES])
 	f[RX_ROCE] = lost.roce;
 	f[RX_ROCE_FULL] = lost.roce_full;
 	f[FLOW_RULES] = port->num_flows;
+	f[TX_DROP] = port->tx_gone;
 	for (uint16_t i = 0; i < port->dev->data->nb_tx_queues; i++) {
 		const struct pmd_txq *q = port->dev->data->tx_queues[i];
 

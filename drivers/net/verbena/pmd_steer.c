@@ -338,7 +338,7 @@ give(struct pmd_poller *p, uint16_t queue, struct rte_mbuf **pkts, unsigned int 
 	uint64_t bytes = 0;
 	unsigned int put;
 
-	if (unlikely(q->stopped)) {
+	if (unlikely(q == NULL || q->stopped)) {
 		for (unsigned int i = 0; i < n; i++)
 			lose(p, pkts[i], &given->stopped);
 		return;

@@ -209,31 +209,37 @@ pmd_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n)
 	return done;
 }
 
+/* What a queue of a started port does. @return whether frames can go as they are */
+static bool
+choose(struct pmd_port *port, struct pmd_txq *q)
+{
+	uint16_t lower = port->num_lower_tx;
+
+	q->lower_queue = lower > 0 ? q->queue % lower : 0;
+	q->todo = port->tx_todo;
+	q->work = port->tx_todo != 0 || port->tx_udp || port->tx_tcp || port->tx_linear;
+	q->udp = port->tx_udp;
+	q->tcp = port->tx_tcp;
+	q->linear = port->tx_linear;
+	q->lock = NULL;
+	if (port->dev->data->nb_tx_queues > lower ||
+		port->roce.tx_lock == &port->tx_locks[q->lower_queue])
+		q->lock = &port->tx_locks[q->lower_queue];
+	return !q->work && q->lock == NULL;
+}
+
 /* Which queue of the lower port each has, and who shares one. */
 void
 pmd_tx_choose(struct pmd_port *port)
 {
 	struct rte_eth_dev_data *data = port->dev->data;
-	uint16_t n = data->nb_tx_queues, lower = port->num_lower_tx;
 	eth_tx_burst_t fn = pmd_tx_direct;
-	bool work = port->tx_todo != 0 || port->tx_udp || port->tx_tcp || port->tx_linear;
 
-	if (work)
-		fn = pmd_tx_burst;
-	for (uint16_t i = 0; i < n; i++) {
+	for (uint16_t i = 0; i < data->nb_tx_queues; i++) {
 		struct pmd_txq *q = data->tx_queues[i];
 
-		q->lower_queue = lower > 0 ? i % lower : 0;
-		q->todo = port->tx_todo;
-		q->work = work;
-		q->udp = port->tx_udp;
-		q->tcp = port->tx_tcp;
-		q->linear = port->tx_linear;
 		q->stopped = q->conf.tx_deferred_start != 0;
-		q->lock = n > lower || port->roce.tx_lock == &port->tx_locks[q->lower_queue]
-				  ? &port->tx_locks[q->lower_queue]
-				  : NULL;
-		if (q->lock != NULL)
+		if (!choose(port, q))
 			fn = pmd_tx_burst;
 	}
 	port->dev->tx_pkt_burst = fn;
@@ -257,15 +263,29 @@ pmd_txq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsigned 
 	q->conf = *conf;
 	q->nb_desc = ndesc;
 	q->socket = socket;
+	pthread_mutex_lock(&q->port->lock);
+	if (q->port->started) {
+		q->stopped = true;
+		choose(q->port, q);
+	}
 	dev->data->tx_queues[queue] = q;
+	pthread_mutex_unlock(&q->port->lock);
 	return 0;
 }
 
 void
 pmd_txq_release(struct rte_eth_dev *dev, uint16_t queue)
 {
-	free(dev->data->tx_queues[queue]);
+	struct pmd_port *port = pmd_port_of(dev);
+	struct pmd_txq *q = dev->data->tx_queues[queue];
+
+	if (q == NULL)
+		return;
+	pthread_mutex_lock(&port->lock);
+	port->tx_gone += q->dropped - q->base_dropped;
 	dev->data->tx_queues[queue] = NULL;
+	pthread_mutex_unlock(&port->lock);
+	free(q);
 }
 
 int
