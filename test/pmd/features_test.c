@@ -162,6 +162,22 @@ checksums(void)
 }
 
 static bool
+rate_limit(void)
+{
+	return rte_eth_set_queue_rate_limit(rig.port, 0, 100) == 0;
+}
+
+/* net_ring has neither. */
+static bool
+passed_on(void)
+{
+	struct rte_eth_fc_conf fc = {0};
+
+	return rte_eth_dev_flow_ctrl_get(rig.port, &fc) == -ENOTSUP &&
+	       rte_eth_tx_done_cleanup(rig.port, 0, 0) == -ENOTSUP;
+}
+
+static bool
 timestamps(void)
 {
 	uint64_t clock;
@@ -225,6 +241,9 @@ static const struct {
 	{"Scattered Rx", scattered},
 	{"Promiscuous, allmulticast", promiscuous},
 	{"MAC addresses", mac_addresses},
+	{"Rate limitation", rate_limit},
+	{"Flow control", passed_on},
+	{"Free Tx mbuf on demand", passed_on},
 	{"RSS hash", rss_hash},
 	{"RSS key update", rss_key},
 	{"RSS reta update", rss_reta},

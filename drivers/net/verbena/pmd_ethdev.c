@@ -193,6 +193,7 @@ static const struct eth_dev_ops ops = {
 	.tx_queue_start = pmd_txq_start,
 	.tx_queue_stop = pmd_txq_stop,
 	.tx_done_cleanup = pmd_tx_done,
+	.set_queue_rate_limit = pmd_tx_rate,
 	.txq_info_get = pmd_txq_info,
 	.tx_burst_mode_get = pmd_tx_burst_mode,
 	.reta_update = pmd_reta_update,

@@ -202,6 +202,10 @@ struct pmd_txq {
 	bool udp, tcp; /* checksums to be made here */
 	bool work; /* anything is */
 	_Atomic bool stopped;
+	_Atomic bool held; /* it is stopped or limited */
+	_Atomic uint32_t rate; /* Mbit/s; 0: no limit, or the lower port's */
+	int64_t credit; /* by the thread that sends */
+	uint64_t earned_at; /* TSC */
 	bool linear; /* the lower port takes frames of one segment only */
 	rte_spinlock_t *lock; /* of the lower queue where several share it, or NULL */
 	uint64_t dropped, base_dropped; /* could not be made ready */
@@ -544,6 +548,9 @@ int pmd_txq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsig
 void pmd_txq_release(struct rte_eth_dev *dev, uint16_t queue);
 uint16_t pmd_tx_direct(void *txq, struct rte_mbuf **pkts, uint16_t n);
 uint16_t pmd_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n);
+/** Of a queue that is stopped or limited. */
+uint16_t pmd_tx_held(struct pmd_txq *q, struct rte_mbuf **pkts, uint16_t n);
+int pmd_tx_rate(struct rte_eth_dev *dev, uint16_t queue, uint32_t rate);
 void pmd_tx_choose(struct pmd_port *port);
 /** Nothing is sent any more: the lower port is gone. */
 void pmd_tx_end(struct pmd_port *port);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_cycles.h>
 #include <rte_ip.h>
 #include <rte_tcp.h>
 #include <rte_udp.h>
@@ -155,8 +156,8 @@ pmd_tx_direct(void *txq, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct pmd_txq *q = txq;
 
-	if (unlikely(atomic_load_explicit(&q->stopped, memory_order_relaxed)))
-		return 0;
+	if (unlikely(atomic_load_explicit(&q->held, memory_order_relaxed)))
+		return pmd_tx_held(q, pkts, n);
 	return rte_eth_tx_burst(q->lower_id, q->lower_queue, pkts, n);
 }
 
@@ -188,14 +189,11 @@ send_piece(struct pmd_txq *q, struct rte_mbuf **pkts, uint16_t n)
 	return ready + 1;
 }
 
-uint16_t
-pmd_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t
+send_all(struct pmd_txq *q, struct rte_mbuf **pkts, uint16_t n)
 {
-	struct pmd_txq *q = txq;
 	uint16_t done = 0;
 
-	if (unlikely(atomic_load_explicit(&q->stopped, memory_order_relaxed)))
-		return 0;
 	if (!q->work)
 		return send_burst(q, pkts, n);
 	while (done < n) {
@@ -208,6 +206,95 @@ pmd_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n)
 	}
 	return done;
 }
+
+uint16_t
+pmd_tx_burst(void *txq, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct pmd_txq *q = txq;
+
+	if (unlikely(atomic_load_explicit(&q->held, memory_order_relaxed)))
+		return pmd_tx_held(q, pkts, n);
+	return send_all(q, pkts, n);
+}
+
+/* ---- held back ---- */
+
+static void
+set_held(struct pmd_txq *q)
+{
+	atomic_store(&q->held, q->stopped || q->rate != 0);
+}
+
+/* What the queue may send grows with time, up to a millisecond's worth and a frame. Mbit/s are
+ * 125000 bytes a second; credit is in bytes times the frequency of the clock. */
+static void
+earn(struct pmd_txq *q, uint64_t rate)
+{
+	uint64_t now = rte_rdtsc(), hz = rte_get_tsc_hz(), time = now - q->earned_at;
+	int64_t most = (int64_t)(rate * 125000 * (hz / 1000) + (uint64_t)q->port->max_frame * hz);
+
+	if (q->credit > most || time > (uint64_t)(most - q->credit) / (rate * 125000))
+		q->credit = most;
+	else
+		q->credit += (int64_t)(time * rate * 125000);
+	q->earned_at = now;
+}
+
+/* The first frames for which there is credit; the last one may take it below 0. */
+static uint16_t
+send_limited(struct pmd_txq *q, struct rte_mbuf **pkts, uint16_t n, uint64_t rate)
+{
+	int64_t hz = (int64_t)rte_get_tsc_hz();
+	uint16_t sent = 0;
+
+	earn(q, rate);
+	while (sent < n && q->credit > 0) {
+		int64_t cost = (int64_t)pkts[sent]->pkt_len * hz;
+
+		if (send_all(q, &pkts[sent], 1) == 0)
+			break;
+		q->credit -= cost;
+		sent++;
+	}
+	return sent;
+}
+
+uint16_t
+pmd_tx_held(struct pmd_txq *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint64_t rate = atomic_load_explicit(&q->rate, memory_order_relaxed);
+
+	if (atomic_load_explicit(&q->stopped, memory_order_relaxed))
+		return 0;
+	return rate == 0 ? send_all(q, pkts, n) : send_limited(q, pkts, n, rate);
+}
+
+int
+pmd_tx_rate(struct rte_eth_dev *dev, uint16_t queue, uint32_t rate)
+{
+	struct pmd_port *port = pmd_port_of(dev);
+	struct pmd_txq *q;
+	int rc = -ENOTSUP;
+
+	if (queue >= dev->data->nb_tx_queues || dev->data->tx_queues[queue] == NULL)
+		return -EINVAL;
+	pthread_mutex_lock(&port->lock);
+	q = dev->data->tx_queues[queue];
+	/* The lower port's, if it knows of the queue already, and the queue is this one's alone. */
+	if (port->lower_gone)
+		rc = -EIO;
+	else if (port->started && q->lock == NULL)
+		rc = rte_eth_set_queue_rate_limit(port->lower_id, q->lower_queue, rate);
+	if (rc == 0 || rc == -ENOTSUP) {
+		atomic_store(&q->rate, rc == 0 ? 0 : rate);
+		set_held(q);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&port->lock);
+	return rc;
+}
+
+/* ---- which queue below ---- */
 
 /* What a queue of a started port does. @return whether frames can go as they are */
 static bool
@@ -239,6 +326,7 @@ pmd_tx_choose(struct pmd_port *port)
 		struct pmd_txq *q = data->tx_queues[i];
 
 		q->stopped = q->conf.tx_deferred_start != 0;
+		set_held(q);
 		if (!choose(port, q))
 			fn = pmd_tx_burst;
 	}
@@ -266,6 +354,7 @@ pmd_txq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t ndesc, unsigned 
 	pthread_mutex_lock(&q->port->lock);
 	if (q->port->started) {
 		q->stopped = true;
+		set_held(q);
 		choose(q->port, q);
 	}
 	dev->data->tx_queues[queue] = q;
@@ -330,8 +419,10 @@ pmd_tx_end(struct pmd_port *port)
 	for (uint16_t i = 0; i < port->dev->data->nb_tx_queues; i++) {
 		struct pmd_txq *q = port->dev->data->tx_queues[i];
 
-		if (q != NULL)
+		if (q != NULL) {
 			q->stopped = true;
+			set_held(q);
+		}
 	}
 }
 
@@ -343,6 +434,7 @@ set_stopped(struct rte_eth_dev *dev, uint16_t queue, bool stopped)
 
 	pthread_mutex_lock(&port->lock);
 	q->stopped = stopped;
+	set_held(q);
 	dev->data->tx_queue_state[queue] =
 		stopped ? RTE_ETH_QUEUE_STATE_STOPPED : RTE_ETH_QUEUE_STATE_STARTED;
 	pthread_mutex_unlock(&port->lock);
