@@ -137,6 +137,12 @@ fetch_add(uint64_t *p, uint64_t add, uint64_t *old)
 	*old = __atomic_fetch_add(p, add, __ATOMIC_SEQ_CST);
 }
 
+OPAQUE static void
+store(uint64_t *p, uint64_t value)
+{
+	__atomic_store_n(p, value, __ATOMIC_SEQ_CST);
+}
+
 __attribute__((noinline)) int
 vrb_guard_cmp_swap(uint64_t *p, uint64_t compare, uint64_t swap, uint64_t *old)
 {
@@ -148,4 +154,10 @@ __attribute__((noinline)) int
 vrb_guard_fetch_add(uint64_t *p, uint64_t add, uint64_t *old)
 {
 	GUARDED(fetch_add(p, add, old));
+}
+
+__attribute__((noinline)) int
+vrb_guard_store(uint64_t *p, uint64_t value)
+{
+	GUARDED(store(p, value));
 }

@@ -38,5 +38,6 @@ int vrb_guard_copy(void *dst, const void *src, size_t n);
  */
 int vrb_guard_cmp_swap(uint64_t *p, uint64_t compare, uint64_t swap, uint64_t *old);
 int vrb_guard_fetch_add(uint64_t *p, uint64_t add, uint64_t *old);
+int vrb_guard_store(uint64_t *p, uint64_t value);
 
 #endif

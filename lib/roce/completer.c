@@ -66,6 +66,7 @@ vrb_comp_retire(struct vrb_qp *qp, uint32_t idx, enum vrb_wc_status status)
 		[VRB_WR_LOCAL_INV] = VRB_WC_LOCAL_INV,
 		[VRB_WR_BIND_MW] = VRB_WC_BIND_MW,
 		[VRB_WR_SEND_WITH_INV] = VRB_WC_SEND,
+		[VRB_WR_ATOMIC_WRITE] = VRB_WC_ATOMIC_WRITE,
 	};
 	struct vrb_send_wqe *wqe = vrb_sq_at(&qp->sq, idx);
 	struct vrb_cqe *cqe;
@@ -385,12 +386,14 @@ rd_response(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 	wqe = vrb_sq_at(&qp->sq, atomic_load_explicit(&qp->sq.tail, memory_order_relaxed));
 	if (atomic ? (wqe->opcode != VRB_WR_ATOMIC_CMP_AND_SWP &&
 			     wqe->opcode != VRB_WR_ATOMIC_FETCH_AND_ADD)
-		   : wqe->opcode != VRB_WR_RDMA_READ) {
+		   : (wqe->opcode != VRB_WR_RDMA_READ && wqe->opcode != VRB_WR_ATOMIC_WRITE)) {
 		bad_response(qp, pkt);
 		return;
 	}
 	pos = (uint32_t)vrb_psn_diff(pkt->psn, wqe->first_psn) * qp->mtu;
 	len = RTE_MIN(wqe->length - pos, qp->mtu);
+	if (wqe->opcode == VRB_WR_ATOMIC_WRITE)
+		len = 0; /* nothing comes back but the answer itself */
 	if (atomic) {
 		const struct vrb_atomic_ack_eth *eth =
 			(const struct vrb_atomic_ack_eth *)(pkt->ext + sizeof(struct vrb_aeth));

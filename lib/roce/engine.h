@@ -81,6 +81,7 @@ struct vrb_resp_op {
 struct vrb_atomic_saved {
 	uint32_t psn;
 	bool valid;
+	bool write; /* ATOMIC WRITE, which has no result */
 	uint64_t orig;
 };
 
@@ -429,7 +430,7 @@ static inline bool
 vrb_wqe_is_rd_atomic(const struct vrb_send_wqe *wqe)
 {
 	return wqe->opcode == VRB_WR_RDMA_READ || wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ||
-	       wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD;
+	       wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD || wqe->opcode == VRB_WR_ATOMIC_WRITE;
 }
 
 /** Makes a completed entry ready for its next use, before the poster can have it. */

@@ -33,6 +33,7 @@ enum vrb_opcode {
 	VRB_RC_FETCH_ADD = 0x14,
 	VRB_RC_SEND_LAST_INV = 0x16,
 	VRB_RC_SEND_ONLY_INV = 0x17,
+	VRB_RC_ATOMIC_WRITE = 0x1d,
 };
 
 /* The transport: bits of the opcode. */

@@ -176,6 +176,10 @@ operations(enum vrb_qp_type type)
 			    RTE_BIT32(VRB_WR_RDMA_WRITE_WITH_IMM) | RTE_BIT32(VRB_WR_LOCAL_INV) |
 			    RTE_BIT32(VRB_WR_BIND_MW);
 
+	const uint32_t xrc =
+		uc | RTE_BIT32(VRB_WR_RDMA_READ) | RTE_BIT32(VRB_WR_ATOMIC_CMP_AND_SWP) |
+		RTE_BIT32(VRB_WR_ATOMIC_FETCH_AND_ADD) | RTE_BIT32(VRB_WR_SEND_WITH_INV);
+
 	switch (type) {
 	case VRB_QPT_RAW_PACKET:
 		return RTE_BIT32(VRB_WR_SEND);
@@ -185,11 +189,12 @@ operations(enum vrb_qp_type type)
 		return uc;
 	case VRB_QPT_XRC_RECV:
 		return 0;
-	case VRB_QPT_RC:
 	case VRB_QPT_XRC_SEND:
+		return xrc;
+	case VRB_QPT_RC:
 		break;
 	}
-	return RTE_BIT32(VRB_WR_OPCODES) - 1;
+	return xrc | RTE_BIT32(VRB_WR_ATOMIC_WRITE);
 }
 
 /** Counts the QP where it stands. @param n 1 or -1 */
@@ -339,11 +344,12 @@ vrb_qp_check_send(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe)
 		if (unlikely(wqe->length > qp->sq.max_inline))
 			return -E2BIG;
 		/* Data that comes back cannot be inline. */
-		if (unlikely(vrb_wqe_is_rd_atomic(wqe)))
+		if (unlikely(vrb_wqe_is_rd_atomic(wqe) && wqe->opcode != VRB_WR_ATOMIC_WRITE))
 			return -EINVAL;
 	}
 	if ((wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ||
-		    wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD) &&
+		    wqe->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD ||
+		    wqe->opcode == VRB_WR_ATOMIC_WRITE) &&
 		unlikely(wqe->length != sizeof(uint64_t)))
 		return -EINVAL;
 	return 0;

@@ -464,14 +464,26 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 	return STEP_PACKET;
 }
 
+/** The value of an ATOMIC WRITE. @return as add_payload() */
+static int
+add_value(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *m, const char **why)
+{
+	if (wqe->num_sge == 0 && !(wqe->flags & VRB_SEND_INLINE))
+		return vrb_pkt_copy(qp->engine, m, &wqe->atomic.swap, sizeof(wqe->atomic.swap));
+	return add_payload(qp, wqe, m, 0, wqe->length, why);
+}
+
 static enum step
 send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_mbuf **out)
 {
 	struct vrb_requester *req = &qp->req;
 	uint32_t done = (uint32_t)vrb_psn_diff(req->psn, wqe->first_psn), psns = 1, chunk_last;
+	bool write = wqe->opcode == VRB_WR_ATOMIC_WRITE;
+	const char *why = NULL;
 	struct rte_mbuf *m;
 	uint8_t opcode;
 	void *ext;
+	int rc = 0;
 
 	if (vrb_req_rd_out(qp) >= qp->attr.max_rd_atomic)
 		return STEP_BLOCKED;
@@ -482,6 +494,8 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 		if (vrb_psn_diff(chunk_last, wqe->last_psn) > 0)
 			chunk_last = wqe->last_psn;
 		psns = (uint32_t)vrb_psn_diff(chunk_last, req->psn) + 1;
+	} else if (write) {
+		opcode = VRB_RC_ATOMIC_WRITE;
 	} else {
 		opcode = wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ? VRB_RC_CMP_SWAP
 								  : VRB_RC_FETCH_ADD;
@@ -499,6 +513,9 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 
 		put_reth(ext, wqe->remote_addr + off, wqe->rkey,
 			RTE_MIN(wqe->length - off, psns * qp->mtu));
+	} else if (write) {
+		put_reth(ext, wqe->remote_addr, wqe->rkey, wqe->length);
+		rc = add_value(qp, wqe, m, &why);
 	} else {
 		struct vrb_atomic_eth *eth = ext;
 		bool cas = opcode == VRB_RC_CMP_SWAP;
@@ -508,10 +525,10 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 		eth->swap_add = rte_cpu_to_be_64(cas ? wqe->atomic.swap : wqe->atomic.compare_add);
 		eth->compare = rte_cpu_to_be_64(cas ? wqe->atomic.compare_add : 0);
 	}
-	if (unlikely(vrb_pkt_end(qp->engine, &qp->path, m, 0) < 0)) {
-		rte_pktmbuf_free(m);
-		return STEP_BLOCKED;
-	}
+	if (likely(rc == 0))
+		rc = vrb_pkt_end(qp->engine, &qp->path, m, write ? wqe->length : 0);
+	if (unlikely(rc < 0))
+		return give_up(qp, wqe, m, rc, why);
 	if (req->psn == req->max_psn)
 		req->ssn = vrb_psn_add(req->ssn, 1);
 	req->rd[req->rd_head & RD_MASK].first = req->psn;

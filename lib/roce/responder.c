@@ -474,11 +474,54 @@ queue_atomic_ack(struct vrb_qp *qp, struct vrb_resp_op *op, uint32_t psn, uint64
 	queue_op(qp);
 }
 
+/** The answer to an ATOMIC WRITE is a READ response of no length (IBTA A19.4.3). */
+static void
+queue_write_ack(struct vrb_qp *qp, struct vrb_resp_op *op, uint32_t psn)
+{
+	op->atomic = false;
+	op->again = false;
+	op->first_psn = psn;
+	op->last_psn = psn;
+	op->psn = psn;
+	op->length = 0;
+	op->msn = qp->resp.msn;
+	queue_op(qp);
+}
+
+/** Stores the eight bytes of an ATOMIC WRITE, as they are. @return as execute_atomic() */
+static const char *
+execute_write(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint8_t *syndrome)
+{
+	const struct vrb_reth *reth = (const struct vrb_reth *)pkt->ext;
+	uint64_t va = rte_be_to_cpu_64(reth->va), value;
+	const char *why = NULL;
+	uint64_t *p;
+
+	*syndrome = VRB_NAK_INV_REQ;
+	if (!(qp->attr.access & VRB_ACCESS_REMOTE_WRITE))
+		return "the queue pair does not allow remote writes";
+	if (rte_be_to_cpu_32(reth->length) != sizeof(value) || pkt->payload_len != sizeof(value))
+		return "an ATOMIC WRITE is of 8 bytes";
+	if (va % sizeof(value) != 0)
+		return "the address is not a multiple of 8"; /* IBTA A19.4.2 */
+	*syndrome = VRB_NAK_REM_ACCESS;
+	p = vrb_mr_remote(qp->engine, qp, qp->pd, rte_be_to_cpu_32(reth->rkey), va, sizeof(value),
+		VRB_ACCESS_REMOTE_WRITE, &why);
+	if (p == NULL)
+		return why;
+	if ((uintptr_t)p % sizeof(*p) != 0)
+		return "the memory behind the address is not aligned to 8 bytes";
+	if (vrb_pkt_read(pkt, 0, &value, sizeof(value)) < 0 || vrb_guard_store(p, value) < 0)
+		return "the memory behind the memory region is no longer mapped";
+	return NULL;
+}
+
 static bool
 atomic_request(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 {
 	struct vrb_responder *resp = &qp->resp;
 	struct vrb_resp_op *op = new_op(qp);
+	bool write = pkt->opcode == VRB_RC_ATOMIC_WRITE;
 	struct vrb_atomic_saved *saved;
 	uint8_t syndrome;
 	const char *why;
@@ -490,7 +533,7 @@ atomic_request(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 			"pair allows");
 		return false;
 	}
-	why = execute_atomic(qp, pkt, &orig, &syndrome);
+	why = write ? execute_write(qp, pkt, &syndrome) : execute_atomic(qp, pkt, &orig, &syndrome);
 	if (why != NULL) {
 		vrb_resp_refuse(qp, syndrome, pkt->psn, pkt->info->name, why);
 		return false;
@@ -499,9 +542,13 @@ atomic_request(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	saved = &resp->saved[resp->saved_next];
 	saved->psn = pkt->psn;
 	saved->orig = orig;
+	saved->write = write;
 	saved->valid = true;
 	resp->saved_next = (resp->saved_next + 1) % resp->saved_num;
-	queue_atomic_ack(qp, op, pkt->psn, orig);
+	if (write)
+		queue_write_ack(qp, op, pkt->psn);
+	else
+		queue_atomic_ack(qp, op, pkt->psn, orig);
 	return true;
 }
 
@@ -546,15 +593,16 @@ duplicate_atomic(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	uint32_t i;
 
 	for (i = resp->ops_tail; i != resp->ops_head; i++) {
-		if (resp->ops[i & resp->ops_mask].atomic &&
-			resp->ops[i & resp->ops_mask].first_psn == pkt->psn)
+		if (resp->ops[i & resp->ops_mask].first_psn == pkt->psn)
 			return; /* its answer is still to be sent */
 	}
 	for (i = 0; i < resp->saved_num; i++) {
 		if (!resp->saved[i].valid || resp->saved[i].psn != pkt->psn)
 			continue;
 		op = new_op(qp);
-		if (op != NULL)
+		if (op != NULL && resp->saved[i].write)
+			queue_write_ack(qp, op, pkt->psn);
+		else if (op != NULL)
 			queue_atomic_ack(qp, op, pkt->psn, resp->saved[i].orig);
 		return;
 	}

@@ -47,7 +47,7 @@ struct vrb_send_wqe {
 	union {
 		struct {
 			uint64_t compare_add; /* the value to compare with, or to add */
-			uint64_t swap;
+			uint64_t swap; /* ATOMIC WRITE without SGEs and inline data: the value */
 		} atomic;
 		struct {
 			struct vrb_mr *mw; /* the window */

@@ -38,6 +38,7 @@ enum vrb_wc_opcode {
 	VRB_WC_FETCH_ADD = 4,
 	VRB_WC_BIND_MW = 5,
 	VRB_WC_LOCAL_INV = 6,
+	VRB_WC_ATOMIC_WRITE = 9,
 	VRB_WC_RECV = 128,
 	VRB_WC_RECV_RDMA_WITH_IMM = 129,
 };
@@ -59,7 +60,8 @@ enum vrb_wr_opcode {
 	VRB_WR_LOCAL_INV = 7,
 	VRB_WR_BIND_MW = 8,
 	VRB_WR_SEND_WITH_INV = 9,
-	VRB_WR_OPCODES = 10,
+	VRB_WR_ATOMIC_WRITE = 15,
+	VRB_WR_OPCODES = 16, /* some in between are not the device's */
 };
 
 /* Bits of vrb_send_wqe.flags. */

@@ -20,6 +20,9 @@
 		IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | \
 		IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING)
 
+/* The kernel's IB_UVERBS_DEVICE_ATOMIC_WRITE, which older headers do not know. */
+#define VRB_CAP_ATOMIC_WRITE (1ull << 40)
+
 static void
 fill_device_attr(struct ibv_device_attr *a)
 {
@@ -82,7 +85,7 @@ vrb_verbs_query_device_ex(struct ibv_context *context,
 	fill_device_attr(&all.orig_attr);
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
-	all.device_cap_flags_ex = VRB_CAPS;
+	all.device_cap_flags_ex = VRB_CAPS | VRB_CAP_ATOMIC_WRITE;
 	all.phys_port_cnt_ex = 1;
 	all.cq_mod_caps.max_cq_count = VRB_MAX_CQ_COUNT;
 	all.cq_mod_caps.max_cq_period = VRB_MAX_CQ_PERIOD;

@@ -159,6 +159,17 @@ wr_atomic_fetch_add(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remote_addr, 
 }
 
 static void
+wr_atomic_write(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remote_addr, const void *data)
+{
+	struct vrb_send_wqe *wqe = begin_remote(ibv, VRB_WR_ATOMIC_WRITE, rkey, remote_addr);
+
+	if (likely(wqe != NULL)) {
+		memcpy(&wqe->atomic.swap, data, sizeof(wqe->atomic.swap));
+		wqe->length = sizeof(wqe->atomic.swap);
+	}
+}
+
+static void
 wr_bind_mw(struct ibv_qp_ex *ibv, struct ibv_mw *mw, uint32_t rkey,
 	const struct ibv_mw_bind_info *info)
 {
@@ -424,9 +435,9 @@ vrb_qp_ex_ops(struct vrb_vqp *qp, uint64_t ops)
 	q->wr_atomic_cmp_swp = WANTED(ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp, no_atomic_cmp_swp);
 	q->wr_atomic_fetch_add =
 		WANTED(ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add, no_atomic_fetch_add);
+	q->wr_atomic_write = WANTED(ATOMIC_WRITE, wr_atomic_write, no_atomic_write);
 	q->wr_bind_mw = WANTED(BIND_MW, wr_bind_mw, no_bind_mw);
 #undef WANTED
-	q->wr_atomic_write = no_atomic_write;
 	q->wr_send_tso = no_send_tso;
 	q->wr_set_ud_addr = q->qp_base.qp_type == IBV_QPT_UD ? wr_set_ud_addr : no_ud_addr;
 	q->wr_set_xrc_srqn = q->qp_base.qp_type == IBV_QPT_XRC_SEND ? wr_set_xrc_srqn : no_xrc_srqn;

@@ -30,8 +30,6 @@ NO_ALLOCATORS = ("the device makes its queues while it holds its own lock, and a
 # Name (a test, or all of a class) to the reason. MACHINE: whether it is skipped is the machine's.
 MACHINE = ("test_mr.DmaBuf",)
 SKIPS = {
-    "test_qpex.QpExTestCase.test_qp_ex_rc_atomic_write":
-        "the opcode ATOMIC WRITE is not there, and not claimed",
     "test_device.DeviceTest.test_query_gid_ex_bad_flow":
         "the table has as many entries as the device has addresses; none is empty",
     "test_device.SharedDMTest.test_import_dm":

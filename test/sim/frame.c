@@ -41,6 +41,8 @@ static const struct {
 	[OP_RESERVED] = {NULL, -1},
 	[OP_SEND_LAST_INV] = {"SEND Last Inv", HAS_PAYLOAD | HAS_INV},
 	[OP_SEND_ONLY_INV] = {"SEND Only Inv", HAS_PAYLOAD | HAS_INV},
+	[OP_SEND_ONLY_INV + 1 ... OP_ATOMIC_WRITE - 1] = {NULL, -1},
+	[OP_ATOMIC_WRITE] = {"ATOMIC WRITE", HAS_PAYLOAD | HAS_RETH},
 };
 
 int

@@ -38,6 +38,7 @@ enum {
 	OP_RESERVED,
 	OP_SEND_LAST_INV,
 	OP_SEND_ONLY_INV,
+	OP_ATOMIC_WRITE = 0x1d,
 };
 
 #define OP_UC 0x20

@@ -78,6 +78,7 @@ read_only_memory(void **state)
 	assert_int_equal(vrb_guard_copy(p, buf, 16), -EFAULT);
 	assert_int_equal(vrb_guard_fetch_add((uint64_t *)p, 1, &old), -EFAULT);
 	assert_int_equal(vrb_guard_cmp_swap((uint64_t *)p, 0, 1, &old), -EFAULT);
+	assert_int_equal(vrb_guard_store((uint64_t *)p, 1), -EFAULT);
 	munmap(p, 4096);
 }
 

@@ -285,6 +285,81 @@ long_read_is_asked_for_in_parts(void **state)
 	rig_free(r);
 }
 
+/* IBTA A19.4: a request with RETH and eight bytes, and a READ response of no length for it. */
+static void
+atomic_write_on_the_wire(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){.max_rd_atomic = 2});
+	struct vrb_send_wqe *w;
+	const struct frame *f;
+	struct frame a;
+	unsigned int i;
+
+	/* The value by an SGE, as inline data, and in the request itself. */
+	memcpy(r->mem + 16, "by a sge", 8);
+	assert_int_equal(rig_commit(r, rig_wqe(r, VRB_WR_ATOMIC_WRITE, 16, 8, 0)), 0);
+	w = rig_wqe(r, VRB_WR_ATOMIC_WRITE, 0, 8, VRB_SEND_INLINE);
+	memcpy(w->data, "inlined!", 8);
+	assert_int_equal(rig_commit(r, w), 0);
+	w = rig_wqe(r, VRB_WR_ATOMIC_WRITE, 0, 8, 0);
+	w->num_sge = 0;
+	memcpy(&w->atomic.swap, "a value!", 8);
+	assert_int_equal(rig_commit(r, w), 0);
+	f = rig_expect(r, OP_ATOMIC_WRITE, RIG_SQ_PSN);
+	assert_int_equal(f->dmalen, 8);
+	assert_int_equal(f->len, 8);
+	assert_memory_equal(f->payload, "by a sge", 8);
+	assert_true(f->ackreq);
+	f = rig_expect(r, OP_ATOMIC_WRITE, RIG_SQ_PSN + 1);
+	assert_memory_equal(f->payload, "inlined!", 8);
+	/* They count as READs do. */
+	rig_expect_silence(r);
+	memset(r->mem, 0x77, 64);
+	for (i = 0; i < 3; i++) {
+		a = rig_packet(r, OP_RESP_ONLY, RIG_SQ_PSN + i);
+		a.syndrome = 0x1f;
+		rig_receive(r, &a);
+		assert_int_equal(rig_poll(r, r->scq, VRB_WC_SUCCESS)->opcode, VRB_WC_ATOMIC_WRITE);
+		if (i == 0)
+			assert_memory_equal(rig_expect(r, OP_ATOMIC_WRITE, RIG_SQ_PSN + 2)->payload,
+				"a value!", 8);
+	}
+	/* Nothing is stored where the value came from. */
+	for (i = 0; i < 64; i++)
+		assert_int_equal(r->mem[i], 0x77);
+	rig_free(r);
+}
+
+static void
+atomic_write_is_of_eight_bytes_and_rc_only(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){0});
+
+	assert_int_equal(rig_commit(r, rig_wqe(r, VRB_WR_ATOMIC_WRITE, 0, 4, 0)), -EINVAL);
+	assert_int_equal(rig_commit(r, rig_wqe(r, VRB_WR_ATOMIC_WRITE, 0, 16, 0)), -EINVAL);
+	rig_free(r);
+	r = rig_new(&(struct rig_conf){.type = VRB_QPT_UC});
+	assert_int_equal(rig_commit(r, rig_wqe(r, VRB_WR_ATOMIC_WRITE, 0, 8, 0)), -EOPNOTSUPP);
+	rig_free(r);
+}
+
+static void
+atomic_write_answered_with_data_is_a_bad_response(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){0});
+	struct frame a;
+
+	rig_post(r, VRB_WR_ATOMIC_WRITE, 0, 8, 0);
+	rig_expect(r, OP_ATOMIC_WRITE, RIG_SQ_PSN);
+	a = rig_packet(r, OP_RESP_ONLY, RIG_SQ_PSN);
+	a.syndrome = 0x1f;
+	a.payload = r->mem;
+	a.len = 8;
+	rig_receive(r, &a);
+	rig_poll(r, r->scq, VRB_WC_BAD_RESP_ERR);
+	rig_free(r);
+}
+
 static void
 atomics_on_the_wire(void **state)
 {
@@ -524,6 +599,9 @@ main(void)
 		cmocka_unit_test(read_with_depth_zero_fails_here),
 		cmocka_unit_test(long_read_is_asked_for_in_parts),
 		cmocka_unit_test(atomics_on_the_wire),
+		cmocka_unit_test(atomic_write_on_the_wire),
+		cmocka_unit_test(atomic_write_is_of_eight_bytes_and_rc_only),
+		cmocka_unit_test(atomic_write_answered_with_data_is_a_bad_response),
 		cmocka_unit_test(fence_waits_for_reads),
 		cmocka_unit_test(credits_are_obeyed),
 		cmocka_unit_test(unsignalled_work_completes_silently),

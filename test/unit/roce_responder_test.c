@@ -278,6 +278,73 @@ duplicate_atomic_is_answered_from_the_saved_result(void **state)
 	rig_free(r);
 }
 
+static struct frame
+atomic_write(const struct rig *r, uint32_t psn, const char *value)
+{
+	struct frame f = rig_packet(r, OP_ATOMIC_WRITE, psn);
+
+	f.dmalen = 8;
+	f.payload = (const uint8_t *)value;
+	f.len = 8;
+	return f;
+}
+
+static void
+atomic_write_stores_and_is_answered_as_a_read(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){0});
+	struct frame f = atomic_write(r, RIG_RQ_PSN, "01234567");
+	const struct frame *a;
+
+	f.va += 8;
+	rig_receive(r, &f);
+	a = rig_expect(r, OP_RESP_ONLY, RIG_RQ_PSN);
+	assert_int_equal(a->len, 0);
+	assert_int_equal(a->msn, 1);
+	assert_memory_equal(r->mem + 8, "01234567", 8);
+	/* A duplicate is answered, and not executed again. */
+	memset(r->mem, 0x33, 24);
+	rig_receive(r, &f);
+	assert_int_equal(rig_expect(r, OP_RESP_ONLY, RIG_RQ_PSN)->len, 0);
+	assert_int_equal(r->mem[8], 0x33);
+	rig_expect_silence(r);
+	rig_free(r);
+}
+
+/* Sends one that is wrong in one way. */
+static void
+refused_write(const struct rig_conf *conf, uint64_t off, uint32_t dmalen, uint32_t len, uint8_t nak)
+{
+	struct rig *r = rig_new(conf);
+	struct frame f = atomic_write(r, RIG_RQ_PSN, "0123456789abcdef");
+
+	f.va += off;
+	f.dmalen = dmalen;
+	f.len = len;
+	memset(r->mem, 0x33, 24);
+	rig_receive(r, &f);
+	rig_expect_ack(r, nak, RIG_RQ_PSN);
+	for (unsigned int i = 0; i < 24; i++)
+		assert_int_equal(r->mem[i], 0x33);
+	rig_free(r);
+}
+
+static void
+atomic_write_is_checked(void **state)
+{
+	const struct rig_conf good = {0}, none = {.access = UINT32_MAX},
+			      depth = {.max_rd_atomic = 255};
+
+	refused_write(&good, 4, 8, 8, 0x61); /* IBTA A19.4.2: not aligned */
+	refused_write(&good, 0, 16, 16, 0x61);
+	refused_write(&good, 0, 8, 4, 0x61);
+	refused_write(&good, 0, 8, 0, 0x61);
+	refused_write(&good, 0, 4, 8, 0x61);
+	refused_write(&good, RIG_MEM, 8, 8, 0x62); /* behind the region */
+	refused_write(&none, 0, 8, 8, 0x61);
+	refused_write(&depth, 0, 8, 8, 0x61);
+}
+
 static void
 duplicate_read_is_executed_again(void **state)
 {
@@ -474,6 +541,8 @@ main(void)
 		cmocka_unit_test(read_is_answered_in_packets),
 		cmocka_unit_test(atomics_change_memory_in_host_order),
 		cmocka_unit_test(duplicate_atomic_is_answered_from_the_saved_result),
+		cmocka_unit_test(atomic_write_stores_and_is_answered_as_a_read),
+		cmocka_unit_test(atomic_write_is_checked),
 		cmocka_unit_test(duplicate_read_is_executed_again),
 		cmocka_unit_test(duplicate_read_of_a_region_that_is_gone),
 		cmocka_unit_test(duplicate_read_whose_region_goes_before_its_answer),

@@ -170,6 +170,49 @@ atomics_change_and_return(void **state)
 }
 
 static void
+atomic_write_takes_the_value_with_it(void **state)
+{
+	struct rig *r = *state;
+	uint64_t *theirs = (uint64_t *)remote(r), value = 0x0102030405060708;
+	struct ibv_qp_ex *qp = start(r);
+
+	*theirs = 0;
+	ibv_wr_atomic_write(qp, r->mr->rkey, remote(r), &value);
+	value = 0;
+	assert_int_equal(ibv_wr_complete(qp), 0);
+	expect_completions(r, IBV_WC_ATOMIC_WRITE, 0, NULL);
+	assert_int_equal(*theirs, 0x0102030405060708);
+}
+
+static void
+atomic_write_is_claimed_and_can_be_posted(void **state)
+{
+	struct rig *r = *state;
+	uint64_t *theirs = (uint64_t *)remote(r);
+	struct ibv_device_attr_ex attr;
+	struct ibv_send_wr *bad, wr;
+	struct ibv_sge sge;
+
+	assert_int_equal(ibv_query_device_ex(r->ctx, NULL, &attr), 0);
+	/* IB_UVERBS_DEVICE_ATOMIC_WRITE of newer headers. */
+	assert_true(attr.device_cap_flags_ex & 1ull << 40);
+	*theirs = 0;
+	memcpy(r->buf, "a value", 8);
+	wr = make_wr(IBV_WR_ATOMIC_WRITE, &sge, r, r->buf, 8);
+	wr.wr.rdma.remote_addr = (uintptr_t)theirs;
+	wr.wr.rdma.rkey = r->mr->rkey;
+	assert_int_equal(ibv_post_send(r->a, &wr, &bad), 0);
+	assert_int_equal(next_status(r->cq), IBV_WC_SUCCESS);
+	assert_memory_equal(theirs, "a value", 8);
+	sge.length = 4;
+	expect_errno(ibv_post_send(r->a, &wr, &bad), EINVAL);
+	sge.length = 8;
+	wr.wr.rdma.remote_addr += 4;
+	assert_int_equal(ibv_post_send(r->a, &wr, &bad), 0);
+	assert_int_equal(next_status(r->cq), IBV_WC_REM_INV_REQ_ERR);
+}
+
+static void
 window_is_bound_used_and_invalidated_by_the_peer(void **state)
 {
 	struct rig *r = *state;
@@ -472,6 +515,8 @@ main(void)
 		TEST_EXTENDED(write_with_immediate_arrives),
 		TEST_EXTENDED(read_fetches),
 		TEST_EXTENDED(atomics_change_and_return),
+		TEST_EXTENDED(atomic_write_takes_the_value_with_it),
+		TEST_EXTENDED(atomic_write_is_claimed_and_can_be_posted),
 		TEST_EXTENDED(window_is_bound_used_and_invalidated_by_the_peer),
 		TEST_EXTENDED(window_is_invalidated_locally),
 		TEST_EXTENDED(list_of_sges_is_gathered),
