@@ -474,7 +474,7 @@ queue_atomic_ack(struct vrb_qp *qp, struct vrb_resp_op *op, uint32_t psn, uint64
 	queue_op(qp);
 }
 
-/** The answer to an ATOMIC WRITE is a READ response of no length (IBTA A19.4.3). */
+/** The answer to an ATOMIC WRITE is a READ response of no length (IBTA A19.4). */
 static void
 queue_write_ack(struct vrb_qp *qp, struct vrb_resp_op *op, uint32_t psn)
 {
