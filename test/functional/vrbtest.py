@@ -23,6 +23,8 @@ import time
 from pathlib import Path
 
 TIME_LIMIT = 60.0
+NO_CLOCK = "Can't produce a report"
+CLOCK_TRIES = 3
 MEMLOCK = 64 * 1024
 SONAME = "libibverbs.so.1"
 SANITIZERS = ("libasan", "libtsan", "libubsan")
@@ -246,6 +248,16 @@ class Site:
 
     def pair(self, program, arguments=(), seconds=TIME_LIMIT, **kwargs):
         """Server and client of one program; both must end well. Returns them."""
+        for _ in range(CLOCK_TRIES):
+            server, client = self.pair_once(program, arguments, seconds, **kwargs)
+            if not (client.status or server.status):
+                return server, client
+            # perftest measures the CPU's clock, and gives up on a machine that is busy.
+            if not any(NO_CLOCK in p.err for p in (server, client)):
+                break
+        raise Failure(f"{server.describe()}\n{client.describe()}")
+
+    def pair_once(self, program, arguments, seconds, **kwargs):
         port = free_port()
         argv = [program, "-p", port, *arguments]
         began = time.monotonic()
@@ -256,8 +268,6 @@ class Site:
                 process.wait(max(1.0, seconds - (time.monotonic() - began)))
             except Failure as e:
                 raise Failure(f"{e}\n{server.describe()}\n{client.describe()}") from None
-        if client.status or server.status:
-            raise Failure(f"{server.describe()}\n{client.describe()}")
         return server, client
 
 
