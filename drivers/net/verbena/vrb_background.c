@@ -6,11 +6,11 @@
  *
  *   awake   It runs rounds as long as they find something to do, and for a little while longer if
  *           looking has paid off lately.
- *   naps    The program polls without a pause, so it does the work, and better: the thread only
- *           looks again after a while, twice as long each time, at most 2 ms. Nobody wakes it for
- *           work, because a program's round leaves nothing behind that a peer waits for, or hardly
- *           ever (vrb_poller.c). A control
- *           call wakes it: the program may be about to wait for an event.
+ *   naps    The program polls without a pause, or holds the baton, so it does the work, and
+ *           better: the thread only looks again after a while, twice as long each time, at most
+ *           2 ms. Nobody wakes it for work, because a program's round leaves nothing behind that a
+ *           peer waits for, or hardly ever (vrb_poller.c). A control call wakes it: the program may
+ *           be about to wait for an event.
  *   sleeps  Nothing to do. In epoll_pwait2() until a frame raises the Rx interrupt, until the
  *           engine's next deadline, or until the bell (an eventfd) is rung.
  *
@@ -56,10 +56,13 @@
 #include "vrb_nic_private.h"
 #include "vrb_thread.h"
 
-/* A program calls often when so much time passes from call to call, over a time at least so long.
+/*
+ * A program calls often when so much time passes from call to call, over a time at least so long,
+ * with a pause in so much time at most: the machine makes some of its own.
  */
 #define OFTEN_NS UINT64_C(2000)
 #define WINDOW_MIN_NS UINT64_C(16000)
+#define PAUSES_NS UINT64_C(100000)
 #define NO_NAPS_NS UINT64_C(10000000)
 /* When the program has polled for so long without a pause, it is left alone for a while. */
 #define POLLS_NS UINT64_C(30000)
@@ -84,9 +87,12 @@
  * Retransmission timers are longer as a rule.
  */
 #define LINGER_NS UINT64_C(10000000)
-/* The baton is held by someone else: they do the work. */
+/*
+ * The baton is held by someone else: tries to get it, and how long to wait then at first. Twice as
+ * long the next time, up to VRB_WATCH_NS.
+ */
 #define BUSY_TRIES 20
-#define BUSY_NS 10000
+#define BUSY_NS UINT64_C(10000)
 /* A port without interrupts; a port that takes no more frames. */
 #define POLL_MIN_NS UINT64_C(10000)
 #define POLL_MAX_NS UINT64_C(1000000)
@@ -135,6 +141,30 @@ excuse_program(struct vrb_nic *nic)
 	atomic_store_explicit(&nic->last_call, vrb_now(nic), memory_order_relaxed);
 }
 
+/*
+ * The thread has slept. A program that was calling until just now does the work itself: there is
+ * nothing for the thread to look out for. Where both share a CPU that would keep the program from
+ * calling, and look like a pause of it, so that the next frame would wake the thread again. A call
+ * right after a control call is no sign: that is how one waits for an event.
+ */
+static void
+note_wakeup(struct vrb_nic *nic)
+{
+	uint64_t last = atomic_load_explicit(&nic->last_call, memory_order_relaxed);
+
+	uint64_t controlled = atomic_load_explicit(&nic->controlled, memory_order_relaxed);
+
+	nic->bg.woken = vrb_now(nic);
+	nic->bg.program_called =
+		nic->bg.woken <= last + VRB_CALL_GAP_NS && last > controlled + OFTEN_NS;
+}
+
+static bool
+disturbs_program(const struct vrb_nic *nic, uint64_t now)
+{
+	return nic->bg.program_called && now - nic->bg.woken < SPIN_MAX_NS;
+}
+
 /* The thread is about to sleep: calls are counted from here. */
 static void
 open_window(struct vrb_nic *nic)
@@ -148,7 +178,7 @@ open_window(struct vrb_nic *nic)
  * Whether the program called often, and without a pause, while the thread slept. On a shared CPU
  * that tells more than the time since its last call, which is the time of the thread's own wake-up.
  * One pause is that wake-up. A program that does pause (it spins on memory that a peer writes, and
- * polls in between) is served at once from now on.
+ * polls in between) is served at once for a while.
  */
 static bool
 program_calls_often(struct vrb_nic *nic, uint64_t now)
@@ -159,36 +189,57 @@ program_calls_often(struct vrb_nic *nic, uint64_t now)
 	uint32_t pauses =
 		atomic_load_explicit(&nic->pauses, memory_order_relaxed) - nic->bg.window_pauses;
 
-	if (slept < WINDOW_MIN_NS || now < nic->bg.no_naps || calls * OFTEN_NS < slept)
+	if (slept < WINDOW_MIN_NS || calls * OFTEN_NS < slept)
 		return false;
-	if (pauses > 1) {
+	if (pauses > 1 + slept / PAUSES_NS) {
 		nic->bg.no_naps = now + NO_NAPS_NS;
 		return false;
 	}
 	return atomic_load_explicit(&nic->controlled, memory_order_relaxed) < nic->bg.window_start;
 }
 
-/* The longer the program has polled, the longer it may be expected to go on. */
-static void
-nap(struct vrb_nic *nic, uint64_t polls)
+/* @return whether a control call ended it: look at calls anew from here. */
+static bool
+nap_for(struct vrb_nic *nic, uint64_t ns)
 {
 	struct pollfd pfd = {.fd = nic->bell, .events = POLLIN};
-	uint64_t ns = RTE_MAX(polls / 2, nic->bg.nap_ns);
-	struct timespec ts;
+	struct timespec ts = {.tv_nsec = (long)ns};
+	bool rung;
 
-	ns = RTE_MIN(ns, NAP_MAX_NS);
-	ts = (struct timespec){.tv_nsec = (long)ns};
 	atomic_store_explicit(&nic->background, VRB_BG_NAPS, memory_order_relaxed);
 	excuse_program(nic);
 	open_window(nic);
-	if (ppoll(&pfd, 1, &ts, NULL) > 0) {
-		/* A control call: look at calls anew from here. */
+	rung = ppoll(&pfd, 1, &ts, NULL) > 0;
+	if (rung)
 		silence_bell(nic);
-		nic->bg.nap_ns = NAP_MIN_NS;
-	} else {
-		nic->bg.nap_ns = 2 * ns;
-	}
 	atomic_store_explicit(&nic->background, VRB_BG_AWAKE, memory_order_relaxed);
+	return rung;
+}
+
+/* The longer the program has polled, the longer it may be expected to go on. */
+static void
+leave_to_program(struct vrb_nic *nic, uint64_t polls)
+{
+	uint64_t ns = RTE_MAX(polls / 2, nic->bg.nap_ns);
+
+	ns = RTE_MIN(ns, NAP_MAX_NS);
+	if (nap_for(nic, ns)) {
+		nic->bg.nap_ns = NAP_MIN_NS;
+		return;
+	}
+	nic->bg.nap_ns = 2 * ns;
+	/* Not one call: it had stopped. */
+	if (atomic_load_explicit(&nic->calls, memory_order_relaxed) == nic->bg.window_calls)
+		nic->bg.no_naps = vrb_now(nic) + NO_NAPS_NS;
+}
+
+/* The baton is held by someone else, who does the work. */
+static void
+leave_to_holder(struct vrb_nic *nic)
+{
+	uint64_t ns = nic->bg.busy_ns;
+
+	nic->bg.busy_ns = nap_for(nic, ns) ? BUSY_NS : RTE_MIN(2 * ns, VRB_WATCH_NS);
 }
 
 /*
@@ -293,6 +344,8 @@ sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 	}
 	atomic_store_explicit(&nic->sleep_until, deadline, memory_order_relaxed);
 	atomic_store_explicit(&nic->background, VRB_BG_SLEEPS, memory_order_relaxed);
+	if (disturbs_program(nic, now))
+		excuse_program(nic);
 	open_window(nic);
 	vrb_lcore_leave(old_lcore);
 	vrb_baton_release(&nic->baton);
@@ -302,6 +355,7 @@ sleep_until_needed(struct vrb_nic *nic, unsigned int old_lcore)
 		woken_by_frame(nic, woken - now, woken);
 	}
 	atomic_store_explicit(&nic->background, VRB_BG_AWAKE, memory_order_relaxed);
+	note_wakeup(nic);
 }
 
 /* One round. @return how much there was to do */
@@ -336,31 +390,29 @@ try_for_a_while(struct vrb_nic *nic)
 static void
 take_turn(struct vrb_nic *nic)
 {
-	uint64_t now = vrb_now(nic), polls = program_polls(nic, now);
-	static const struct timespec busy = {.tv_nsec = BUSY_NS};
+	uint64_t now = vrb_now(nic), polls = program_polls(nic, now), spin_ns;
 	unsigned int old_lcore, work;
 
-	if (polls >= POLLS_NS || program_calls_often(nic, now)) {
-		nap(nic, polls);
+	if (now >= nic->bg.no_naps && (polls >= POLLS_NS || program_calls_often(nic, now))) {
+		leave_to_program(nic, polls);
 		return;
 	}
 	nic->bg.nap_ns = NAP_MIN_NS;
 	if (!try_for_a_while(nic)) {
-		excuse_program(nic);
-		open_window(nic);
-		nanosleep(&busy, NULL);
+		leave_to_holder(nic);
 		return;
 	}
+	nic->bg.busy_ns = BUSY_NS;
 	old_lcore = vrb_lcore_enter(nic);
 	vrb_poller_disarm(nic);
 	work = run_round(nic, now);
+	spin_ns = RTE_MAX(nic->bg.spin_ns, nic->bg.stream ? SPIN_STREAM_NS : 0u);
 	if (work > 0) {
 		nic->bg.stream = work >= STREAM_BURST;
 		if (nic->bg.spin_ns > 0 && now - nic->bg.active < SPIN_MAX_NS)
 			spin_paid_off(nic);
 		nic->bg.active = now;
-	} else if (now - nic->bg.active >=
-		   RTE_MAX(nic->bg.spin_ns, nic->bg.stream ? SPIN_STREAM_NS : 0u)) {
+	} else if (now - nic->bg.active >= spin_ns || disturbs_program(nic, now)) {
 		if (nic->bg.spin_ns > 0)
 			spin_no_more(nic, now, SPIN_PENALTY_MAX_NS);
 		sleep_until_needed(nic, old_lcore);
@@ -407,6 +459,7 @@ background_main(void *arg)
 
 	ask_for_short_slice();
 	nic->bg.active = vrb_now(nic);
+	nic->bg.busy_ns = BUSY_NS;
 	nic->bg.spin_penalty = SPIN_PENALTY_MIN_NS;
 	if (nic->direct != NULL)
 		vrb_direct_path_show(nic->direct);
