@@ -3,7 +3,7 @@
 
 Every sample is in microseconds or in MiB/s. What the programs print:
   perftest    bandwidth in MiB/s (2^20 bytes); latency is half of a round trip, for reads a whole
-              one; the column taken is the median of all iterations
+              one; the columns taken are the median of all iterations and the 99th percentile
   qperf       bandwidth in bytes/s; tcp_lat is half of a round trip
   ucx_perftest  "MB/s" are MiB/s; tag_lat and ucp_put_lat are half of a round trip, ucp_get with one
               operation at a time is a whole one
@@ -21,7 +21,11 @@ SAMPLE_SECONDS = 60.0
 
 
 class Measurement:
-    """A contender's program for one test; sample() returns {"value": x, "rate": messages/s}."""
+    """A contender's program for one test.
+
+    sample() returns {"value": x, "rate": messages/s}, and "tail" where the program tells: the
+    latency within which 99 of 100 are.
+    """
 
     def __init__(self, contender, title):
         self.contender, self.title = contender, title
@@ -64,7 +68,7 @@ class Perftest(Measurement):
         row = [float(x) for x in rows[-1].split()]
         if self.kind == "bw":
             return {"value": row[3], "rate": row[4] * 1e6}
-        return {"value": row[4], "rate": 0.0}
+        return {"value": row[4], "rate": 0.0, "tail": row[7]}
 
 
 class Qperf(Measurement):
