@@ -542,12 +542,21 @@ vrb_shmlan_rx_count(void *rxq)
 	return n;
 }
 
-/* True if there is something to do for rx_burst(). By the thread that receives. */
+/*
+ * True if there is something to do for rx_burst(). By the thread that receives. Who asks is about to
+ * sleep, so changes wait for the lock: told to come back for them, the thread would do so until the
+ * control side lets the lock go, and on a shared CPU keep it from doing that.
+ */
 bool
 vrb_shmlan_rx_any(struct shm_rxq *q)
 {
 	unsigned int i;
 
+	if (atomic_load_explicit(&q->change, memory_order_acquire) & SHM_CHANGE_RINGS) {
+		pthread_mutex_lock(&q->port->lock);
+		vrb_shmlan_rx_sync(q->port);
+		pthread_mutex_unlock(&q->port->lock);
+	}
 	if (atomic_load_explicit(&q->change, memory_order_acquire) != 0)
 		return true;
 	for (i = 0; q->bitmap && i < q->nwords; i++) {
