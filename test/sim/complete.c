@@ -17,6 +17,7 @@ static const uint32_t wc_opcode[VRB_WR_OPCODES] = {
 	[VRB_WR_RDMA_READ] = VRB_WC_RDMA_READ,
 	[VRB_WR_ATOMIC_CMP_AND_SWP] = VRB_WC_COMP_SWAP,
 	[VRB_WR_ATOMIC_FETCH_AND_ADD] = VRB_WC_FETCH_ADD,
+	[VRB_WR_ATOMIC_WRITE] = VRB_WC_ATOMIC_WRITE,
 	[VRB_WR_LOCAL_INV] = VRB_WC_LOCAL_INV,
 	[VRB_WR_BIND_MW] = VRB_WC_BIND_MW,
 };
@@ -77,6 +78,19 @@ finish_atomic(struct ep *ep, struct op *op)
 	ep->reads--;
 }
 
+/* What it has stored is seen unless something later was posted to the same place. */
+static void
+finish_atomic_write(struct ep *ep, struct op *op)
+{
+	uint64_t value;
+
+	pattern_fill((uint8_t *)&value, 8, op->tag, 0);
+	if (op->ctr->value == value && memcmp(op->ctr->p, &value, 8) != 0)
+		sim_fail(ep->sim, "end %u, op %u (ATOMIC WRITE): the value is not in place", ep->idx,
+			op->idx);
+	ep->reads--;
+}
+
 static void
 op_finish(struct ep *ep, struct op *op)
 {
@@ -93,6 +107,9 @@ op_finish(struct ep *ep, struct op *op)
 	case VRB_WR_ATOMIC_CMP_AND_SWP:
 	case VRB_WR_ATOMIC_FETCH_AND_ADD:
 		finish_atomic(ep, op);
+		break;
+	case VRB_WR_ATOMIC_WRITE:
+		finish_atomic_write(ep, op);
 		break;
 	case VRB_WR_BIND_MW:
 		op->win->state = WIN_BOUND;

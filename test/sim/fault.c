@@ -113,7 +113,9 @@ fault_due(const struct ep *ep, uint8_t *opcode, uint32_t *len)
 		return false;
 	*opcode = faults[ep->fault].opcode;
 	if (ep->fault == FAULT_QP_RIGHTS && ep->avoid == VRB_ACCESS_REMOTE_WRITE)
-		*opcode = VRB_WR_RDMA_WRITE;
+		*opcode = ep->n_ops % 2 ? VRB_WR_ATOMIC_WRITE : VRB_WR_RDMA_WRITE;
+	if (ep->fault == FAULT_MISALIGNED && ep->n_ops % 2)
+		*opcode = VRB_WR_ATOMIC_WRITE;
 	if (ep->fault == FAULT_QP_RIGHTS && ep->avoid == VRB_ACCESS_REMOTE_ATOMIC)
 		*opcode = VRB_WR_ATOMIC_FETCH_AND_ADD;
 	if (ep->fault == FAULT_RKEY && ep->n_ops % 3 == 0)

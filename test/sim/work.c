@@ -21,6 +21,14 @@ takes_recv(uint8_t opcode)
 	       opcode == VRB_WR_SEND_WITH_INV || opcode == VRB_WR_RDMA_WRITE_WITH_IMM;
 }
 
+/* Into the buffer, where others take data from it. */
+static bool
+brings_data(const struct op *op)
+{
+	return op->opcode == VRB_WR_RDMA_READ ||
+	       (op->ctr != NULL && op->opcode != VRB_WR_ATOMIC_WRITE);
+}
+
 static uint8_t
 opcode_choose(struct ep *ep)
 {
@@ -41,6 +49,7 @@ opcode_choose(struct ep *ep)
 		VRB_WR_ATOMIC_CMP_AND_SWP,
 		VRB_WR_ATOMIC_FETCH_AND_ADD,
 		VRB_WR_ATOMIC_FETCH_AND_ADD,
+		VRB_WR_ATOMIC_WRITE,
 		VRB_WR_LOCAL_INV,
 		VRB_WR_BIND_MW,
 		VRB_WR_BIND_MW,
@@ -169,14 +178,20 @@ static bool
 make_atomic(struct ep *ep, struct op *op)
 {
 	struct counter *c = &ep->ctr[rng_below(&ep->rng, SIM_COUNTERS)];
+	bool write = op->opcode == VRB_WR_ATOMIC_WRITE;
 
 	op->len = 8;
-	if (!buf_take(&op->buf, &ep->local, &ep->rng, 8, 1))
+	if (op->len > ep->max_inline)
+		op->flags &= ~VRB_SEND_INLINE;
+	if (!(op->flags & VRB_SEND_INLINE) &&
+		!buf_take(&op->buf, &ep->local, &ep->rng, 8, write ? ep->max_sge : 1))
 		return false;
 	op->ctr = c;
 	op->old = c->value;
 	op->tag = rng_u64(&ep->rng);
-	if (op->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD)
+	if (write)
+		pattern_fill((uint8_t *)&c->value, 8, op->tag, 0);
+	else if (op->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD)
 		c->value += op->tag;
 	else if (op->tag & 1) /* a compare-and-swap that finds what it expects */
 		c->value = ~op->tag;
@@ -253,6 +268,8 @@ make_body(struct ep *ep, struct op *op)
 	case VRB_WR_ATOMIC_CMP_AND_SWP:
 	case VRB_WR_ATOMIC_FETCH_AND_ADD:
 		return !(ep->avoid & VRB_ACCESS_REMOTE_ATOMIC) && make_atomic(ep, op);
+	case VRB_WR_ATOMIC_WRITE:
+		return !(ep->avoid & VRB_ACCESS_REMOTE_WRITE) && make_atomic(ep, op);
 	case VRB_WR_LOCAL_INV:
 	case VRB_WR_BIND_MW:
 		return make_local(ep, op);
@@ -341,13 +358,16 @@ op_fill(struct ep *ep, struct op *op, struct vrb_send_wqe *w)
 		w->imm = op->win->rkey;
 		break;
 	case VRB_WR_ATOMIC_CMP_AND_SWP:
-	case VRB_WR_ATOMIC_FETCH_AND_ADD: {
+	case VRB_WR_ATOMIC_FETCH_AND_ADD:
+	case VRB_WR_ATOMIC_WRITE: {
 		const struct range r = {.p = op->ctr->p};
 
 		/* Aligned under either address of the memory, or the first is taken. */
 		do {
 			target_name(ep, &r, 0, &w->remote_addr, &w->rkey);
 		} while (w->remote_addr % 8 != 0);
+		if (op->opcode == VRB_WR_ATOMIC_WRITE)
+			break;
 		w->atomic.compare_add = op->opcode == VRB_WR_ATOMIC_FETCH_AND_ADD ? op->tag
 					: op->tag & 1				  ? op->old
 										  : ~op->old;
@@ -360,7 +380,7 @@ op_fill(struct ep *ep, struct op *op, struct vrb_send_wqe *w)
 	fill_data(op, w);
 	if (op->range != NULL)
 		target_name(ep, op->range, op->range_off, &w->remote_addr, &w->rkey);
-	if (op->opcode != VRB_WR_RDMA_READ && op->ctr == NULL)
+	if (!brings_data(op))
 		buf_fill(&op->buf, op->tag);
 }
 
