@@ -86,8 +86,8 @@ finish_atomic_write(struct ep *ep, struct op *op)
 
 	pattern_fill((uint8_t *)&value, 8, op->tag, 0);
 	if (op->ctr->value == value && memcmp(op->ctr->p, &value, 8) != 0)
-		sim_fail(ep->sim, "end %u, op %u (ATOMIC WRITE): the value is not in place", ep->idx,
-			op->idx);
+		sim_fail(ep->sim, "end %u, op %u (ATOMIC WRITE): the value is not in place",
+			ep->idx, op->idx);
 	ep->reads--;
 }
 

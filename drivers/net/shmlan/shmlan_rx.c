@@ -543,9 +543,9 @@ vrb_shmlan_rx_count(void *rxq)
 }
 
 /*
- * True if there is something to do for rx_burst(). By the thread that receives. Who asks is about to
- * sleep, so changes wait for the lock: told to come back for them, the thread would do so until the
- * control side lets the lock go, and on a shared CPU keep it from doing that.
+ * True if there is something to do for rx_burst(). By the thread that receives. Who asks is about
+ * to sleep, so changes wait for the lock: told to come back for them, the thread would do so until
+ * the control side lets the lock go, and on a shared CPU keep it from doing that.
  */
 bool
 vrb_shmlan_rx_any(struct shm_rxq *q)
