@@ -358,6 +358,20 @@ new_op(struct vrb_qp *qp)
 	return &resp->ops[resp->ops_head & resp->ops_mask];
 }
 
+/**
+ * The same for a request that comes again: it leaves room for as many new ones as may be in flight,
+ * since they are refused for good where there is none.
+ */
+static struct vrb_resp_op *
+new_op_again(struct vrb_qp *qp)
+{
+	struct vrb_responder *resp = &qp->resp;
+
+	if (resp->ops_head - resp->ops_tail + resp->saved_num > resp->ops_mask)
+		return NULL;
+	return new_op(qp);
+}
+
 static void
 queue_op(struct vrb_qp *qp)
 {
@@ -575,7 +589,7 @@ duplicate_read(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 			return;
 		}
 	}
-	op = new_op(qp);
+	op = new_op_again(qp);
 	if (op == NULL)
 		return; /* the peer will ask again */
 	tmp.msn = resp->msn;
@@ -599,7 +613,7 @@ duplicate_atomic(struct vrb_qp *qp, const struct vrb_pkt *pkt)
 	for (i = 0; i < resp->saved_num; i++) {
 		if (!resp->saved[i].valid || resp->saved[i].psn != pkt->psn)
 			continue;
-		op = new_op(qp);
+		op = new_op_again(qp);
 		if (op != NULL && resp->saved[i].write)
 			queue_write_ack(qp, op, pkt->psn);
 		else if (op != NULL)

@@ -371,6 +371,35 @@ duplicate_read_is_executed_again(void **state)
 	rig_free(r);
 }
 
+/* However often requests come again before their answers are sent, a new one is never too many. */
+static void
+duplicates_leave_room_for_new_reads(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){.max_rd_atomic = 4});
+	struct frame f = rig_packet(r, OP_READ_REQ, RIG_RQ_PSN);
+	uint32_t psn = 0;
+
+	f.dmalen = 20 * 1024;
+	rig_receive(r, &f);
+	rig_send(r);
+	r->next_frame = r->n_frames;
+	for (unsigned int i = 1; i < 20; i++) {
+		f.psn = RIG_RQ_PSN + i;
+		f.dmalen = (20 - i) * 1024;
+		rig_receive(r, &f);
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		f.psn = RIG_RQ_PSN + 20 + i;
+		f.dmalen = 100;
+		rig_receive(r, &f);
+	}
+	for (unsigned int n = rig_send(r); n > 0; n--)
+		psn = rig_take(r)->psn;
+	assert_int_equal(psn, RIG_RQ_PSN + 23);
+	assert_false(rig_event(r, VRB_EVENT_QP_REQ_ERR));
+	rig_free(r);
+}
+
 /* A duplicate whose key has been taken back meanwhile was good once: it is not answered, and hurts
  * nobody. */
 static void
@@ -544,6 +573,7 @@ main(void)
 		cmocka_unit_test(atomic_write_stores_and_is_answered_as_a_read),
 		cmocka_unit_test(atomic_write_is_checked),
 		cmocka_unit_test(duplicate_read_is_executed_again),
+		cmocka_unit_test(duplicates_leave_room_for_new_reads),
 		cmocka_unit_test(duplicate_read_of_a_region_that_is_gone),
 		cmocka_unit_test(duplicate_read_whose_region_goes_before_its_answer),
 		cmocka_unit_test(duplicate_send_and_write_are_acknowledged),
