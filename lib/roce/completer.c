@@ -154,6 +154,8 @@ progress(struct vrb_qp *qp, uint32_t una, uint64_t now)
 
 	if (una == req->una)
 		return;
+	req->window =
+		RTE_MIN(req->window + (uint32_t)vrb_psn_diff(una, req->una), (uint32_t)VRB_WINDOW);
 	req->una = una;
 	req->retry_left = qp->attr.retry_cnt;
 	req->rnr_left = qp->attr.rnr_retry;
@@ -267,6 +269,16 @@ rnr_nak(struct vrb_qp *qp, uint32_t psn, uint8_t timer, uint64_t now)
 	vrb_timer_set(qp->engine, &qp->timer, now + vrb_rnr_ns(timer));
 }
 
+/**
+ * Packets were lost: fewer are sent ahead until that many more are acknowledged. A peer or a switch
+ * that cannot keep up would lose those that are sent again as well, until the retries are used up.
+ */
+static void
+narrow_window(struct vrb_requester *req)
+{
+	req->window = RTE_MAX(req->window / 2, (uint32_t)VRB_WINDOW_MIN);
+}
+
 static void
 seq_nak(struct vrb_qp *qp, uint32_t psn, uint64_t now)
 {
@@ -288,6 +300,7 @@ seq_nak(struct vrb_qp *qp, uint32_t psn, uint64_t now)
 		return;
 	}
 	req->retry_left--;
+	narrow_window(req);
 	vrb_req_seek(qp, psn);
 	vrb_engine_schedule(qp);
 }
@@ -460,6 +473,7 @@ vrb_comp_timer(struct vrb_qp *qp, uint64_t now)
 		return;
 	}
 	req->retry_left--;
+	req->window = VRB_WINDOW_MIN;
 	qp->comp.gap = false;
 	vrb_req_seek(qp, req->una);
 }

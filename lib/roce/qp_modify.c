@@ -273,6 +273,7 @@ enter(struct vrb_qp *qp, enum vrb_qp_state from, enum vrb_qp_state to)
 	else if (to == VRB_QPS_SQD && from == VRB_QPS_RTS)
 		qp->drained = false;
 	if (to == VRB_QPS_RTS) {
+		qp->req.window = VRB_WINDOW;
 		qp->req.retry_left = qp->attr.retry_cnt;
 		qp->req.rnr_left = qp->attr.rnr_retry;
 	}

@@ -238,8 +238,9 @@ want_ack(const struct vrb_qp *qp, const struct vrb_send_wqe *wqe, bool last)
 
 	if (!qp->acked)
 		return false;
-	if (req->since_ack + 1 >= VRB_ACK_EVERY ||
-		vrb_psn_diff(req->psn, req->una) + 1 >= VRB_WINDOW)
+	/* Half of a window, so that the other half is on its way meanwhile. */
+	if (req->since_ack + 1 >= RTE_MIN((uint32_t)VRB_ACK_EVERY, req->window / 2) ||
+		vrb_psn_diff(req->psn, req->una) + 1 >= (int32_t)req->window)
 		return true;
 	if (!last)
 		return false;
@@ -421,7 +422,7 @@ send_data(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_
 	int rc;
 
 	fresh = first && req->psn == req->max_psn;
-	if (vrb_psn_diff(req->psn, req->una) >= VRB_WINDOW)
+	if (vrb_psn_diff(req->psn, req->una) >= (int32_t)req->window)
 		return STEP_BLOCKED;
 	/* IBTA 9.7.7.2.5: without credit one request may be sent, to learn of new credit. */
 	if (fresh && needs_credit(wqe) && out_of_credit(req) && req->psn != req->una)
@@ -500,6 +501,8 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 		opcode = wqe->opcode == VRB_WR_ATOMIC_CMP_AND_SWP ? VRB_RC_CMP_SWAP
 								  : VRB_RC_FETCH_ADD;
 	}
+	/* Never less of a READ than at first: asked for a range of which it has answered only the
+	 * beginning, the responder would take it for no duplicate, nor for new. */
 	if (vrb_psn_diff(vrb_psn_add(req->psn, psns), req->una) > VRB_WINDOW)
 		return STEP_BLOCKED;
 	/* READs and atomics are acknowledged by their response; they ask for it as the kernel does.

@@ -44,6 +44,7 @@
 /* Inside the engine. */
 #define VRB_MCAST_QPN 0xffffff /* destination of every multicast (IBTA 9.8.3.1) */
 #define VRB_WINDOW 256 /* packets of a requester that may be unacknowledged */
+#define VRB_WINDOW_MIN 8 /* the same after a timeout: the peer may be slow */
 #define VRB_ACK_EVERY \
 	32 /* packets of a requester after which it asks for an acknowledgement at the latest */
 #define VRB_READ_CHUNK 128 /* packets of a READ that are requested at once */

@@ -229,6 +229,53 @@ window_is_not_exceeded(void **state)
 	rig_free(r);
 }
 
+/* A peer that cannot keep up would lose what is sent again as well. */
+static void
+window_is_narrow_after_a_timeout(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256, .timeout = 14});
+	uint32_t una = RIG_SQ_PSN, window = VRB_WINDOW_MIN;
+	const struct frame *f;
+
+	rig_post(r, VRB_WR_RDMA_WRITE, 0, 1000 * 256, 0);
+	rig_send(r);
+	r->next_frame = r->n_frames;
+	r->now = vrb_engine_deadline(r->e);
+	while (window < VRB_WINDOW) {
+		assert_int_equal(rig_send(r), window);
+		for (unsigned int i = 0; i < window; i++) {
+			f = rig_take(r);
+			assert_int_equal(f->psn, una + i);
+			/* Half of it, so that the answer is on its way meanwhile. */
+			if (i + 1 == window || (i + 1 == window / 2 && window < 2 * VRB_ACK_EVERY))
+				assert_true(f->ackreq);
+		}
+		rig_expect_silence(r);
+		una += window;
+		rig_ack(r, 0x1f, una - 1);
+		window *= 2;
+	}
+	assert_int_equal(rig_send(r), VRB_WINDOW);
+	rig_free(r);
+}
+
+static void
+window_is_halved_by_a_sequence_nak(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){.mtu = VRB_MTU_256});
+	uint32_t window = VRB_WINDOW;
+
+	rig_post(r, VRB_WR_RDMA_WRITE, 0, 1000 * 256, 0);
+	rig_send(r);
+	for (unsigned int i = 0; i < 8; i++) {
+		r->next_frame = r->n_frames;
+		rig_ack(r, 0x60, RIG_SQ_PSN + 1 + i);
+		window = RTE_MAX(window / 2, (uint32_t)VRB_WINDOW_MIN);
+		assert_int_equal(rig_send(r), window);
+	}
+	rig_free(r);
+}
+
 static void
 reads_in_flight_are_limited(void **state)
 {
@@ -595,6 +642,8 @@ main(void)
 		cmocka_unit_test(posting_is_checked),
 		cmocka_unit_test(queue_holds_what_it_says),
 		cmocka_unit_test(window_is_not_exceeded),
+		cmocka_unit_test(window_is_narrow_after_a_timeout),
+		cmocka_unit_test(window_is_halved_by_a_sequence_nak),
 		cmocka_unit_test(reads_in_flight_are_limited),
 		cmocka_unit_test(read_with_depth_zero_fails_here),
 		cmocka_unit_test(long_read_is_asked_for_in_parts),
