@@ -154,8 +154,11 @@ progress(struct vrb_qp *qp, uint32_t una, uint64_t now)
 
 	if (una == req->una)
 		return;
-	req->window =
-		RTE_MIN(req->window + (uint32_t)vrb_psn_diff(una, req->una), (uint32_t)VRB_WINDOW);
+	if (vrb_psn_diff(una, req->recover) >= 0) {
+		req->window += (uint32_t)vrb_psn_diff(una, req->una);
+		req->window = RTE_MIN(req->window, (uint32_t)VRB_WINDOW);
+		req->recover = una;
+	}
 	req->una = una;
 	req->retry_left = qp->attr.retry_cnt;
 	req->rnr_left = qp->attr.rnr_retry;
@@ -473,7 +476,10 @@ vrb_comp_timer(struct vrb_qp *qp, uint64_t now)
 		return;
 	}
 	req->retry_left--;
+	/* What was sent before may still be answered, and need not be sent again then: no more of
+	 * it than asks for that. */
 	req->window = VRB_WINDOW_MIN;
+	req->recover = req->max_psn;
 	qp->comp.gap = false;
 	vrb_req_seek(qp, req->una);
 }

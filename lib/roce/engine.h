@@ -91,6 +91,7 @@ struct vrb_requester {
 	uint32_t una; /* oldest that is not acknowledged */
 	uint32_t since_ack; /* packets sent since one asked for an acknowledgement */
 	uint32_t window; /* packets that may be unacknowledged: fewer when some were lost */
+	uint32_t recover; /* PSN up to which it stays as it is */
 	uint32_t ssn; /* requests sent, for end-to-end credits */
 	uint32_t lsn; /* up to which the responder gives credit */
 	bool credits; /* it gives them at all */

@@ -274,6 +274,7 @@ enter(struct vrb_qp *qp, enum vrb_qp_state from, enum vrb_qp_state to)
 		qp->drained = false;
 	if (to == VRB_QPS_RTS) {
 		qp->req.window = VRB_WINDOW;
+		qp->req.recover = qp->req.una;
 		qp->req.retry_left = qp->attr.retry_cnt;
 		qp->req.rnr_left = qp->attr.rnr_retry;
 	}

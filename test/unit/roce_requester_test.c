@@ -253,7 +253,9 @@ window_is_narrow_after_a_timeout(void **state)
 		rig_expect_silence(r);
 		una += window;
 		rig_ack(r, 0x1f, una - 1);
-		window *= 2;
+		/* Some of what had been sent before may have arrived. */
+		if (una >= RIG_SQ_PSN + VRB_WINDOW)
+			window *= 2;
 	}
 	assert_int_equal(rig_send(r), VRB_WINDOW);
 	rig_free(r);
