@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What is wrong around a program gives one sentence that helps, at once, and no device."""
+import os
 import re
 import sys
 
@@ -63,6 +64,15 @@ def folder_of_others(site, _):
     refused(preloaded(site, {"VERBENA_SEGMENT": "open"}), str(segment))
 
 
+def no_capability(site, _):
+    """For a kernel's interface; root is shown without it too."""
+    before = ("setpriv", "--bounding-set=-net_raw") if os.geteuid() == 0 and \
+        not site.identity.user else ()
+    process = site.start(["ibv_devinfo"], ["--port", "net_af_packet0,iface=lo"], before=before)
+    process.wait(SECONDS)
+    refused(process, "CAP_NET_RAW")
+
+
 def log_to_file(site, _):
     """The log goes where it is told, and leaves standard error alone."""
     log = site.runtime / "verbena.log"
@@ -71,7 +81,8 @@ def log_to_file(site, _):
     require(log.exists() and log.read_text(), "the log is empty")
 
 
-CHECKS = (taken_address, bad_values, folder_not_writable, folder_of_others, log_to_file)
+CHECKS = (taken_address, bad_values, folder_not_writable, folder_of_others, no_capability,
+          log_to_file)
 
 
 def main():

@@ -94,6 +94,11 @@ probe(struct vrb_port *p, const struct vrb_nic_conf *conf, char *why, size_t why
 				conf->ip, conf->segment != NULL ? conf->segment : "default");
 			return rc;
 		}
+		if (rc == -EPERM)
+			return vrb_port_fail(why, why_len, rc,
+				"cannot start the network port without root or the capability that "
+				"it needs (CAP_NET_RAW for packet sockets)",
+				devargs);
 		if (rc < 0)
 			return vrb_port_fail(
 				why, why_len, rc, "cannot start the network port", devargs);
