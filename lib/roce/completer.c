@@ -215,6 +215,17 @@ first_missing(const struct vrb_qp *qp, uint32_t psn)
 	return psn;
 }
 
+/**
+ * Something is missing, but most of what was sent may still be answered, and need not be sent again
+ * then: no more of it than asks for that.
+ */
+static void
+tread_softly(struct vrb_requester *req)
+{
+	req->window = VRB_WINDOW_MIN;
+	req->recover = req->max_psn;
+}
+
 /** A response is missing: asks for it again, once; after that the timer does. */
 static void
 fill_gap(struct vrb_qp *qp, uint32_t psn)
@@ -224,6 +235,7 @@ fill_gap(struct vrb_qp *qp, uint32_t psn)
 	qp->engine->stats.read_gaps++;
 	qp->comp.gap = true;
 	qp->comp.gap_psn = psn;
+	tread_softly(&qp->req);
 	vrb_req_seek(qp, psn);
 	vrb_engine_schedule(qp);
 }
@@ -389,15 +401,18 @@ rd_response(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 	const char *why = "";
 	uint32_t pos, len;
 	uint64_t orig = 0;
+	uint32_t next;
 	int32_t ahead;
 
-	if (vrb_req_rd_out(qp) == 0)
+	/* In flight, or about to be asked for again. */
+	next = first_missing(qp, req->max_psn);
+	if (next == req->max_psn)
 		return; /* a duplicate of one that was taken */
-	ahead = vrb_psn_diff(pkt->psn, awaited(req));
+	ahead = vrb_psn_diff(pkt->psn, next);
 	if (ahead < 0)
 		return;
 	/* A response acknowledges all requests before it. */
-	if (!acknowledge(qp, ahead > 0 ? vrb_psn_add(awaited(req), 1) : pkt->psn, now))
+	if (!acknowledge(qp, ahead > 0 ? vrb_psn_add(next, 1) : pkt->psn, now))
 		return;
 	wqe = vrb_sq_at(&qp->sq, atomic_load_explicit(&qp->sq.tail, memory_order_relaxed));
 	if (atomic ? (wqe->opcode != VRB_WR_ATOMIC_CMP_AND_SWP &&
@@ -430,7 +445,7 @@ rd_response(struct vrb_qp *qp, const struct vrb_pkt *pkt, uint64_t now)
 	}
 	if (pkt->info->flags & VRB_OP_AETH)
 		take_credits(qp, rte_be_to_cpu_32(((const struct vrb_aeth *)pkt->ext)->smsn));
-	if (pkt->psn == req->rd[req->rd_tail & RD_MASK].last)
+	if (vrb_req_rd_out(qp) > 0 && pkt->psn == req->rd[req->rd_tail & RD_MASK].last)
 		req->rd_tail++;
 	progress(qp, vrb_psn_add(pkt->psn, 1), now);
 }
@@ -476,10 +491,7 @@ vrb_comp_timer(struct vrb_qp *qp, uint64_t now)
 		return;
 	}
 	req->retry_left--;
-	/* What was sent before may still be answered, and need not be sent again then: no more of
-	 * it than asks for that. */
-	req->window = VRB_WINDOW_MIN;
-	req->recover = req->max_psn;
+	tread_softly(req);
 	qp->comp.gap = false;
 	vrb_req_seek(qp, req->una);
 }

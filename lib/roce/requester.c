@@ -474,6 +474,19 @@ add_value(struct vrb_qp *qp, const struct vrb_send_wqe *wqe, struct rte_mbuf *m,
 	return add_payload(qp, wqe, m, 0, wqe->length, why);
 }
 
+/**
+ * READs and atomics that may be in flight: as much less as the window is narrow. A responder
+ * answers all that it is asked for, one after the other, also what comes too early to be of use.
+ */
+static uint32_t
+rd_limit(const struct vrb_qp *qp)
+{
+	const uint32_t wide = VRB_WINDOW - VRB_WINDOW_MIN;
+	uint32_t n = qp->attr.max_rd_atomic * (qp->req.window - VRB_WINDOW_MIN) / wide;
+
+	return RTE_MAX(n, 1u);
+}
+
 static enum step
 send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct rte_mbuf **out)
 {
@@ -486,7 +499,7 @@ send_rd_atomic(struct vrb_qp *qp, struct vrb_send_wqe *wqe, uint64_t now, struct
 	void *ext;
 	int rc = 0;
 
-	if (vrb_req_rd_out(qp) >= qp->attr.max_rd_atomic)
+	if (vrb_req_rd_out(qp) >= rd_limit(qp))
 		return STEP_BLOCKED;
 	if (wqe->opcode == VRB_WR_RDMA_READ) {
 		opcode = VRB_RC_READ_REQUEST;

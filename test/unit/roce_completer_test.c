@@ -405,6 +405,34 @@ gap_in_a_read_is_asked_for_again(void **state)
 	rig_free(r);
 }
 
+/* The peer may only be slow: it is asked for one READ again, and answers to all are welcome. */
+static void
+late_answers_to_reads_are_taken(void **state)
+{
+	struct rig *r = rig_new(&(struct rig_conf){.timeout = 14, .max_rd_atomic = 4});
+
+	for (unsigned int i = 0; i < 4; i++)
+		rig_post(r, VRB_WR_RDMA_READ, 100 * i, 5, 0);
+	assert_int_equal(rig_send(r), 4);
+	r->next_frame = r->n_frames;
+	rig_wait(r);
+	rig_expect(r, OP_READ_REQ, RIG_SQ_PSN);
+	rig_expect_silence(r);
+	for (unsigned int i = 0; i < 3; i++) {
+		respond(r, OP_RESP_ONLY, RIG_SQ_PSN + i, "hello", 5);
+		assert_int_equal(rig_poll(r, r->scq, VRB_WC_SUCCESS)->byte_len, 5);
+		assert_memory_equal(r->mem + 100 * i, "hello", 5);
+	}
+	/* The last one was lost. */
+	rig_expect(r, OP_READ_REQ, RIG_SQ_PSN + 3);
+	respond(r, OP_RESP_ONLY, RIG_SQ_PSN, "again", 5);
+	rig_expect_empty(r, r->scq);
+	assert_memory_equal(r->mem, "hello", 5);
+	respond(r, OP_RESP_ONLY, RIG_SQ_PSN + 3, "hello", 5);
+	rig_poll(r, r->scq, VRB_WC_SUCCESS);
+	rig_free(r);
+}
+
 static void
 repeated_read_may_start_with_first(void **state)
 {
@@ -535,6 +563,7 @@ main(void)
 		cmocka_unit_test(response_acknowledges_what_is_before_it),
 		cmocka_unit_test(ack_past_a_read_asks_for_it_again),
 		cmocka_unit_test(gap_in_a_read_is_asked_for_again),
+		cmocka_unit_test(late_answers_to_reads_are_taken),
 		cmocka_unit_test(repeated_read_may_start_with_first),
 		cmocka_unit_test(late_response_touches_nothing),
 		cmocka_unit_test(wrong_responses_end_the_queue_pair),
