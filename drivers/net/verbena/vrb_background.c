@@ -151,7 +151,6 @@ static void
 note_wakeup(struct vrb_nic *nic)
 {
 	uint64_t last = atomic_load_explicit(&nic->last_call, memory_order_relaxed);
-
 	uint64_t controlled = atomic_load_explicit(&nic->controlled, memory_order_relaxed);
 
 	nic->bg.woken = vrb_now(nic);
